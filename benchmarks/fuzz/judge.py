@@ -15,7 +15,7 @@ import tempfile
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,15 @@ def judge(program: RandomProgram, capture: Capture = trace, seconds: float = SEC
             outcomes = classify(built, capture, seconds)
     except Exception as error:
         return [Verdict(-1, CAPTURE, BROKEN, f"{type(error).__name__}: {error}")]
-    return [_verdict(program, outcome, refused) for outcome in outcomes]
+    verdicts = [_verdict(program, outcome, refused) for outcome in outcomes]
+    return _until_slow(verdicts)
+
+
+def _until_slow(verdicts: list[Verdict]) -> list[Verdict]:
+    """A call that was broken off has done a part of its work: what follows is not compared with the original, which
+    was not broken off there."""
+    first = next((place for place, one in enumerate(verdicts) if one.status == SLOW), len(verdicts))
+    return verdicts[:first] + [replace(one, status=SLOW) for one in verdicts[first:]]
 
 
 def worst(verdicts: list[Verdict]) -> Verdict:

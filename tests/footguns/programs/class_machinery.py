@@ -410,3 +410,19 @@ def _():
             lambda: call(Node(one, None, Node(two))),
         ],
     )
+
+
+@program("module_that_returns_itself", kind="class_machinery")
+def _():
+    class Chained(nn.Module):
+        def forward(self, x):
+            x.mul_(2)
+            return self
+
+    return Case(
+        make=Chained,
+        example=lambda: call(torch.ones(2)),
+        others=[lambda: call(torch.ones(3)), lambda: call(torch.ones(2))],
+        between={"other 2": lambda model: setattr(model, "note", 5.0)},
+        state=lambda model: getattr(model(torch.zeros(1)), "note", None),
+    )

@@ -358,3 +358,42 @@ def _():
         others=[lambda: call({"x": torch.zeros(3), "log": []}), lambda: call({"x": torch.zeros(3), "log": [4]})],
         aliasing=True,
     )
+
+
+@program("heap_kept_by_a_helper", kind="standard_library")
+def _():
+    def keep(heap, value):
+        heapq.heappush(heap, value)
+
+    def f(x):
+        heap = []
+        for value in x.tolist():
+            keep(heap, value)
+        return heap
+
+    return Case(
+        f,
+        example=lambda: call(torch.tensor([1.0, 5.0, 3.0])),
+        others=[lambda: call(torch.tensor([9.0, 5.0, 3.0])), lambda: call(torch.tensor([4.0, 3.0, 2.0, 1.0]))],
+    )
+
+
+@program("heap_of_the_program", kind="standard_library")
+def _():
+    kept = []
+
+    def f(x):
+        heapq.heappush(kept, x.sum().item())
+        return x + 1
+
+    return Case(
+        f,
+        example=lambda: call(torch.tensor([4.0])),
+        others=[
+            lambda: call(torch.tensor([3.0])),
+            lambda: call(torch.tensor([9.0])),
+            lambda: call(torch.tensor([1.0])),
+        ],
+        state=lambda: list(kept),
+        reset=kept.clear,
+    )

@@ -311,6 +311,8 @@ class Loop:
         for name, cell in cells_of(self.body).items():
             place = Location(name, cell, None)
             if id(place.get()) in grown and place.identity not in known and self.snapshot.is_held_once(place.get()):
+                if not _HEAPS.isdisjoint(self.body.__code__.co_names):  # type: ignore[attr-defined]
+                    raise Abandon(self.site, f"{name} is kept in an order that its items decide")
                 if self.seen is not None and name not in self.seen:
                     raise Abandon(self.site, f"the length of {name} may be asked for after the loop")
                 self.lists.append(place)
@@ -662,6 +664,10 @@ def _is_chain(value: Any) -> bool:
         return False
     kinds = {type(item.plain) if issubclass(type(item), Scalar) else type(item) for item in value}
     return len(kinds) == 1 and kinds <= {int, float}
+
+
+_HEAPS = frozenset({"heapify", "heappop", "heappush", "heappushpop", "heapreplace"})
+"""Functions that read and change lists without asking them."""
 
 
 def _has_grown(place: Location) -> bool:

@@ -251,7 +251,7 @@ class StateListProxy(list[Any]):
     end as far as the run has appended to it: that holds for any length.
     """
 
-    __slots__ = ("original", "place", "recorder", "seen", "size")
+    __slots__ = ("_appended", "_items", "_looked", "original", "place", "recorder", "size")
 
     def __init__(
         self, original: list[Any], items: list[Any], place: Any = None, recorder: Recorder | None = None
@@ -260,13 +260,41 @@ class StateListProxy(list[Any]):
         self.original = original
         self.place = place
         self.recorder = recorder
-        self.seen = False
+        self._items = items
+        self._appended = 0
+        self._looked = False
         self.size: Any = None
         """The length that it began with as a traced number, if a loop carries it: then ``length`` is no look."""
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return list
+
+    @property
+    def seen(self) -> bool:
+        """Whether anybody looked at it, or changed it by other means than its own methods, as ``heapq`` does."""
+        if self._looked or list.__len__(self) != len(self._items) + self._appended:
+            return True
+        return not all(map(operator.is_, list.__iter__(self), self._items))
+
+    @seen.setter
+    def seen(self, looked: bool) -> None:
+        self._looked = looked
+
+    def append(self, item: Any) -> None:
+        """Append an item, which is no look at the list."""
+        self._appended += 1
+        list.append(self, item)
+
+    def extend(self, items: Any) -> None:
+        """Append some items."""
+        before = list.__len__(self)
+        list.extend(self, items)
+        self._appended += list.__len__(self) - before
+
+    def __iadd__(self, items: Any) -> Any:
+        self.extend(items)
+        return self
 
     @property
     def _added(self) -> list[Any]:

@@ -19,6 +19,7 @@ import torch
 
 from clew.capture.bytecode.try_blocks import ENTRANCES, RAISING_AGAIN
 from clew.capture.captured import Captured
+from clew.capture.control_flow.asked_arguments import asked_by
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
 from clew.capture.control_flow.operand_order import arrange_controls
 from clew.capture.control_flow.paths import Paths
@@ -29,7 +30,8 @@ from clew.capture.options import Options
 from clew.capture.patches import Patches, Stock
 from clew.capture.python import replacements
 from clew.capture.python.listener import Listener
-from clew.capture.recording.inputs import Inputs, bind
+from clew.capture.recording.alternatives import Choices
+from clew.capture.recording.inputs import bind
 from clew.capture.recording.opaque_calls import CannotFollow, Unseen
 from clew.capture.recording.outputs import plain
 from clew.capture.recording.recorder import Recorder, Scalar
@@ -48,7 +50,7 @@ from clew.frameworks.torch.calls import constructors, dispatch
 from clew.frameworks.torch.calls.opaque_calls import find_island
 from clew.frameworks.torch.calls.opaque_calls import install as install_islands
 from clew.frameworks.torch.entry_facts import Facts, by_sizes, has_guarded_ranks
-from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, is_plain_tensor
+from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, TorchInputs, is_plain_tensor
 from clew.frameworks.torch.interception import TorchListener
 from clew.frameworks.torch.modules.calls import Leaves, ModuleCalls, leaf_policy
 from clew.frameworks.torch.modules.hooks import (
@@ -76,7 +78,7 @@ from clew.frameworks.torch.numpy_bridge.arrays import ArrayRecorder, enter_array
 from clew.frameworks.torch.numpy_bridge.arrays import install_in as install_arrays_in
 from clew.frameworks.torch.numpy_bridge.packages import MetFunctions, Packages, streams_of, used_by
 from clew.frameworks.torch.recorder import RecordingMode, TorchRecorder
-from clew.frameworks.torch.scalars import MODE, traced
+from clew.frameworks.torch.scalars import MODE
 from clew.frameworks.torch.tracing_tools import Tracers
 from clew.frameworks.torch.undo import Rollback, TorchSupport
 from clew.ir.arguments import leaves
@@ -151,7 +153,7 @@ class Run(ExampleRun):
         if not isinstance(self.module, torch.nn.Module):
             self.module = findings.closed_over(fn)
         self.recorder.root = self.module
-        self.inputs = Inputs(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
+        self.inputs = TorchInputs(self.recorder, settings.static)
         self.inputs.plain_kinds += findings.plain_kinds + ((bool, int, float) if findings.has_plain_numbers else ())
         self.inputs.changing = frozenset(
             id(slot.variable.holder) for slot in findings.lifted.values() if not slot.is_only_read
@@ -216,7 +218,24 @@ class Run(ExampleRun):
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Given:
         """Let the arguments enter: what the program gets in their place."""
         target = self.module.forward if self.fn is self.module and self.module is not None else self.fn
+        self.inputs.choices = self._choices(target)
         return bind(self.inputs, signature_of(target), args, kwargs, None if self._is_hooked() else target)
+
+    def _choices(self, target: Any) -> Choices | None:
+        """The arguments that may be of other kinds: single items of dicts, and with free sizes texts and None."""
+        if self.paths is None or self.settings.refuses_questions:
+            return None
+        own = [one for one in self.surroundings.functions if not is_installed(one.__code__)]
+        asked = asked_by(target, own, self._is_of_torch)
+        found = Choices(
+            self.recorder, asked, self.findings, self.inputs, self.settings.static, self.inputs.checks
+        )
+        found.is_open = self.settings.dynamic
+        return found
+
+    @staticmethod
+    def _is_of_torch(function: Any) -> bool:
+        return str(getattr(function, "__module__", "")).partition(".")[0] == "torch"
 
     def _take_out_proxies(self) -> None:
         """Put back what proxies stood for in variables around the program."""
@@ -453,6 +472,12 @@ class Run(ExampleRun):
 
     def _finish_path(self, result: Any) -> bool:
         """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
+        if self.fn is self.module and not self.settings.live and any(one is self.module for one in leaves(result)):
+            raise CaptureError(
+                f"the {type(self.module).__name__} returns itself",
+                why="the captured module is another one, with attributes of its own",
+                fixes=("return what it holds", "clew.trace(module) without an example works on the original"),
+            )
         with torch._C.DisableTorchFunction():
             is_done = super()._finish_path(result)
         self.recorder.sizes.keep_asked(of_paths=True)

@@ -19,6 +19,8 @@ import torch
 from clew.capture.guards import notes
 from clew.capture.guards.notes import expression_of
 from clew.capture.guards.variables import GuardsOfRun
+from clew.capture.recording.alternatives import Kind
+from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.recorder import Recorder
 from clew.capture.state.containers import SIMPLE, follows, is_of_library
 from clew.capture.state.reachable import compares_objects
@@ -31,7 +33,7 @@ from clew.frameworks.torch.modules.optimizers import settings_of
 from clew.frameworks.torch.modules.state import OWN, ClosedOver, ModulesAround, all_places, are_as_they_were, tensors_in
 from clew.frameworks.torch.modules.training_mode import asked_for_mode
 from clew.frameworks.torch.recorder import TorchRecorder
-from clew.frameworks.torch.scalars import MODE
+from clew.frameworks.torch.scalars import MODE, traced
 from clew.ir.effects import pure
 from clew.ir.node import Node
 from clew.ir.source import is_installed
@@ -45,6 +47,36 @@ by_equality.add(torch.device)
 def is_plain_tensor(value: Any) -> bool:
     """Whether a value is a tensor of torch's own classes."""
     return type(value) in PLAIN_TENSORS
+
+
+@pure
+def is_of(value: Any, kind: type) -> bool:
+    """Whether a value is of a class of plain numbers."""
+    return type(value) is kind
+
+
+class TorchInputs(Inputs):
+    """What enters a capture. Arguments may be one text or another, None or a number; of a tensor too much is relied on
+    that only an example of it tells."""
+
+    def __init__(self, recorder: TorchRecorder, static: frozenset[str]) -> None:
+        super().__init__(recorder, lambda value, place: traced(value, place, recorder), static)
+
+    def number_kind(self, value: Any = 1.0) -> Kind:
+        """A number of the class of ``value``."""
+        return Kind("number", is_of, (type(value),), value)
+
+    def array_kind(self, name: str, tries: int) -> Kind | None:
+        """No tensor is made up."""
+        return None
+
+    def own_array_kind(self, value: Any) -> Kind | None:
+        """A tensor that the example gives is guarded as such."""
+        return None
+
+    def entered(self, value: Any, place: Any) -> Any:
+        """What stands for a number."""
+        return self.wrap_number(value, place)
 
 
 def _is_module(value: Any) -> bool:
