@@ -292,7 +292,7 @@ class StateListProxy(list[Any]):
         list.extend(self, items)
         self._appended += list.__len__(self) - before
 
-    def __iadd__(self, items: Any) -> Any:
+    def __iadd__(self, items: Any) -> Any:  # type: ignore[misc]
         self.extend(items)
         return self
 

@@ -134,6 +134,7 @@ class Run(ExampleRun):
 
     running = _running
     recorder: TorchRecorder
+    inputs: TorchInputs
 
     def __init__(
         self,
