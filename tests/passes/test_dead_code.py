@@ -87,11 +87,11 @@ def test_a_dead_batch_norm_goes_with_its_mode_guarded(symbolic):
     captured = passed(clew.dead_code, Auxiliary().eval(), X, symbolic=symbolic)
     assert targets(captured) == ["head"]
     assert {str(one) for one in captured.guards if one.kind == "mode"} == {
-        "not self.other.1.training",
-        "not self.other.2.training",
+        "not self.other[1].training",
+        "not self.other[2].training",
     }
     captured.train()
-    with pytest.raises(clew.GuardError, match=r"not self\.other\.1\.training"):
+    with pytest.raises(clew.GuardError, match=r"not self\.other\[1\]\.training"):
         captured(X)
     captured.eval()
     captured(X)
