@@ -20,6 +20,7 @@ from torch import nn
 
 import clew
 from clew.errors import BundleError, ClewError
+from clew.frameworks.torch.entry_facts import follows_from_sizes
 from clew.io.bundle import files
 
 
@@ -201,6 +202,10 @@ HOSTILE = {
     "writing to a file": "%y = method tofile(%x, 'file')",
     "Clew's own loader": "%y = function clew.load('file')",
     "a module": "%y = function builtins.getattr(torch.nn, 'x')",
+    "running source": "%y = function torch.fx.graph_module._exec_with_source('import os', {})",
+    "a reader of attributes as a value": "%y = function builtins.map(builtins.getattr, [%x], ['__class__'])",
+    "a method by a computed name": "%y = function clew.capture.python.draws.draw_from(%x, %x)",
+    "a draw of another module": "%y = function clew.frameworks.torch.numpy_bridge.random_streams.draw('os', 'system')",
 }
 
 
@@ -208,8 +213,34 @@ HOSTILE = {
 def test_a_graph_names_only_functions_on_arrays(line: str, tmp_path: Path) -> None:
     clew.save(clew.trace(lambda x: x + 1, (torch.ones(2),)), tmp_path / "model.clew")
     graph = f"graph(%x) {{\n  {line}\n  return %y\n}}"
-    with pytest.raises(ClewError):
+    with pytest.raises(BundleError, match=r"is not allowed|reaches beyond|name is not written"):
         clew.load(rewritten(tmp_path / "model.clew", graph=graph))
+
+
+def _with_variable(manifest: Any) -> Any:
+    path = {"HolderPath": ["module", "os"]}
+    manifest["objects"] = {"@0": {"Variable": [path, "system", None]}}
+    manifest["stacks"] = [[], [-1, -1, -1, -1]]
+    return manifest
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_a_variable_is_no_way_to_a_function(guarded: bool, tmp_path: Path) -> None:
+    clew.save(clew.trace(lambda x: x + 1, (torch.ones(2),)), tmp_path / "model.clew")
+    read = "clew.capture.guards.notes.read_variable(@0)"
+    graph = f"graph(%x) {{\n  %f = function {read}\n  %y = function operator.call(%f, 'true')\n  return %y\n}}"
+    if guarded:
+        guard = f"  value function operator.call(function {read}, 'true') equals 0"
+        graph = f"graph(%x) {{\n  return %x\n}} where {{\n{guard}\n}}"
+    with pytest.raises(BundleError, match=r"the graph names os\.system, which is not allowed"):
+        clew.load(rewritten(tmp_path / "model.clew", graph=graph, manifest=_with_variable))
+
+
+def test_a_guard_on_sizes_holds_no_source() -> None:
+    with pytest.raises(clew.errors.TextError):
+        follows_from_sizes("def forward(self, n):\n    import os\n    return os.getpid()\n", 3)
+    with pytest.raises(clew.errors.TextError, match="not allowed"):
+        follows_from_sizes("graph(%n) {\n  %p = function os.getpid()\n  return %p\n}", 3)
 
 
 def test_what_is_refused_can_be_allowed(tmp_path: Path) -> None:

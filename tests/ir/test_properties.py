@@ -49,7 +49,7 @@ _PIECES = [
 @given(random_graphs(nameless=True), st.booleans())
 def test_text_reads_back_as_the_same_graph(graph: Graph, sources: bool) -> None:
     text, objects = text_and_objects(graph, sources=sources)
-    read = parse(text, objects=objects)
+    read = parse(text, objects=objects, allow=("tests",))
     assert difference(graph, read) is None
     again, same_objects = text_and_objects(read, sources=sources)
     assert again == text
@@ -89,13 +89,13 @@ def test_damaged_text_is_refused_or_read_but_never_breaks(graph: Graph, damages:
         place %= len(text)
         text = text[:place] + piece + text[place + (place % 3) :]
     try:
-        read = parse(text)
+        read = parse(text, allow=("tests",))
     except TextError as error:
         assert "line " in str(error)
         return
     verify(read)
     again, objects = text_and_objects(read, sources=True)
-    assert difference(parse(again, objects=objects), read) is None
+    assert difference(parse(again, objects=objects, allow=("tests",)), read) is None
 
 
 @settings(thousand, max_examples=250)
@@ -109,7 +109,7 @@ def test_programs_compute_the_same_after_text_and_copy(
         setattr(root, name, value)
     with torch.no_grad():
         expected = Interpreter(root, graph=graph).run(*inputs)
-        for twin in (parse(to_text(graph)), copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
+        for twin in (parse(to_text(graph), allow=("tests",)), copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
             result = Interpreter(root, graph=twin).run(*inputs)
             torch.testing.assert_close(result, expected, rtol=0, atol=0, equal_nan=True)
 

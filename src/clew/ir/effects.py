@@ -73,6 +73,11 @@ def is_declared(fn: Any) -> bool:
     return _is_in(fn, _effectful)
 
 
+def is_known(fn: Any) -> bool:
+    """Whether somebody has declared what calling ``fn`` does."""
+    return _is_in(fn, _pure) or _is_in(fn, _effectful) or _is_in(fn, CONTROL)
+
+
 _SETTING_FILES = frozenset({"clew.capture.state.slots", "clew.capture.state.writes"})
 
 

@@ -20,7 +20,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from clew.errors import TextError
@@ -324,12 +324,13 @@ def may_construct(kind: Any, name: str) -> bool:
 class Reader(Scanner):
     """Reads one value after another from a text."""
 
-    def __init__(self, text: str, objects: Mapping[str, Any] | None = None, modules: Collection[str] = ()) -> None:
+    def __init__(
+        self, text: str, objects: Mapping[str, Any] | None = None, find: Callable[[str], Any] = lookup.find
+    ) -> None:
         super().__init__(text)
         self.objects: Mapping[str, Any] = {} if objects is None else objects
-        self.modules = modules
-        self.finder: Callable[[str], Any] | None = None
-        """Gives what a name stands for, where not every name will do."""
+        self._find = find
+        """Gives what a name stands for, or says that there is no such thing, or that it may not be named."""
         self._named: dict[str, Any] = {}
 
     def value(self) -> Any:
@@ -530,14 +531,11 @@ class Reader(Scanner):
         """The object with a dotted name."""
         if name not in self._named:
             try:
-                self._named[name] = lookup.find(name, self.modules) if self.finder is None else self.finder(name)
+                self._named[name] = self._find(name)
             except lookup.NotFound as error:
-                package = name.partition(".")[0]
-                raise self.fault(
-                    f"{name} is not known: {error}",
-                    place,
-                    fixes=[f"import {package} before, or pass modules=({package!r},)", "correct the name"],
-                ) from error
+                raise self.fault(f"{name} is not known: {error}", place, fixes=["correct the name"]) from error
+            except lookup.NotAllowed as error:
+                raise self.fault(error.what, place, why=error.why, fixes=error.fixes) from None
         return self._named[name]
 
 

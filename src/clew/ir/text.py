@@ -19,7 +19,7 @@ from __future__ import annotations
 import keyword
 import operator
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from clew.errors import TextError, a_or_an
@@ -28,9 +28,10 @@ from clew.ir.gc_pause import CollectorPaused
 from clew.ir.graph import Graph
 from clew.ir.guards import KINDS, TESTS, Attribute, Call, Expression, Guard
 from clew.ir.literals import STRING, AnnotationReader, Speller, annotation_text
-from clew.ir.lookup import DOTTED, name_for
+from clew.ir.lookup import DOTTED, NotAllowed, name_for
 from clew.ir.node import Node
 from clew.ir.node_list import listed
+from clew.ir.permissions import FRAMEWORKS, Permissions
 from clew.ir.source import SourceLine
 from clew.ir.types import ObjectType, Type, parse_type, read_type, type_of
 
@@ -296,22 +297,27 @@ _LATER_WORD = re.compile(r"[ \t]+([a-z]+)\b")
 _LINE_END = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|$)")
 
 
-def parse(text: str, *, objects: Mapping[str, Any] | None = None, modules: Collection[str] = ()) -> Graph:
+def parse(text: str, *, objects: Mapping[str, Any] | None = None, allow: Collection[str] = ()) -> Graph:
     """The graph that prints as ``text``.
 
-    ``objects`` holds what the text writes as ``@0``, ``@1``, ...: see ``text_and_objects``. ``modules`` names packages
-    that may be imported for the sake of names in the text, besides those that are imported already.
+    ``objects`` holds what the text writes as ``@0``, ``@1``, ...: see ``text_and_objects``. A text may name functions
+    on arrays of the frameworks. ``allow`` names more: packages, which are imported where they are needed, or full names
+    of functions and classes.
     """
     if not isinstance(text, str):
         raise TextError(f"parse takes the text of a graph, not {a_or_an(text)}")
-    return _read(_GraphReader(text, objects, modules))
+    named = (allow,) if isinstance(allow, str) else tuple(allow)
+    return parse_with(text, {} if objects is None else objects, Permissions(named, "parse(text", FRAMEWORKS))
 
 
-def parse_with(text: str, objects: Mapping[str, Any], find: Callable[[str], Any]) -> Graph:
-    """The graph of a text that may name only what ``find`` gives."""
-    reader = _GraphReader(text, objects, ())
-    reader.finder = find
-    return _read(reader)
+def parse_with(text: str, objects: Mapping[str, Any], permissions: Permissions) -> Graph:
+    """The graph of a text that may name only what these permissions allow."""
+    graph = _read(_GraphReader(text, objects, permissions.find))
+    try:
+        permissions.check(graph)
+    except NotAllowed as error:
+        raise TextError(error.what, why=error.why, fixes=error.fixes) from None
+    return graph
 
 
 def _read(reader: _GraphReader) -> Graph:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from types import CellType
+from types import CellType, ModuleType
 from typing import Any
 
 from clew.capture.guards.function_equality import FunctionFingerprint, FunctionState, has_fingerprint
@@ -18,7 +18,7 @@ from clew.capture.guards.saved_variables import ABSENT, HolderPath, SavedValue, 
 from clew.capture.state.containers import SIMPLE, attributes_of, is_of_library, same_part
 from clew.capture.state.memory import Memory, below
 from clew.codegen.guards import WRITERS, Condition, Subject, type_test
-from clew.errors import GuardError
+from clew.errors import GuardError, a_or_an
 from clew.ir.effects import pure
 from clew.ir.guards import EQUALS, TYPE, Guard, Test, guard, register, same_answer, spelled
 from clew.ir.node import Node
@@ -367,6 +367,8 @@ def current_number(variable: Variable) -> Any:
     """The number that a variable around the program holds at this call; where there is no such place, in another
     process, the number that it held."""
     value = variable.get()
+    if callable(value) or isinstance(value, ModuleType):
+        raise GuardError(f"the variable {variable.name} held a number, and now it holds {a_or_an(value)}")
     return variable.expected if value is ABSENT else value
 
 

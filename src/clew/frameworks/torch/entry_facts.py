@@ -24,6 +24,7 @@ from clew.capture.guards.sizes import Expression as SizeExpression
 from clew.capture.guards.sizes import is_size as is_never_negative
 from clew.capture.recording.nested_programs import Bodies
 from clew.capture.recording.recorder import RootAttributes
+from clew.errors import TextError
 from clew.frameworks.torch.sizes.rules import Call as ShapeCall
 from clew.frameworks.torch.sizes.rules import Unknown, elementwise_rule, view_rule
 from clew.frameworks.torch.sizes.sizes import Sizes
@@ -34,7 +35,9 @@ from clew.ir.effects import effect_of, pure
 from clew.ir.graph import Graph
 from clew.ir.guards import Attribute, Call, Expression
 from clew.ir.guests import Effect
+from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node
+from clew.ir.text import parse, to_text
 from clew.ir.types import ArrayType, ScalarType
 
 FACTS = ("dtype", "device")
@@ -492,24 +495,22 @@ _COMPARISONS = frozenset({operator.eq, operator.ne, operator.lt, operator.le, op
 _INTEGER, _TRUTH = ScalarType("int"), ScalarType("bool")
 
 
-def follows_from_sizes(source: str, *sizes: Any) -> Any:
-    """What the function in ``source`` gives for these sizes: a bool or a number."""
-    return _answer(source, *[range(size).stop for size in sizes])  # a compiler, too, makes plain numbers of them so
+def follows_from_sizes(text: str, *sizes: Any) -> Any:
+    """What the graph of a text gives for these sizes: a bool or a number."""
+    return _answer(text, *[range(size).stop for size in sizes])  # a compiler, too, makes plain numbers of them so
 
 
 follows_from_sizes.recomputes = True  # type: ignore[attr-defined]
 
 
 @functools.lru_cache(_MOST_KEPT)
-def _kept_answer(source: str, *sizes: int) -> Any:
-    names: dict[str, Any] = {}
-    exec(compile(source, "<clew answer>", "exec", dont_inherit=True), names)
+def _kept_answer(text: str, *sizes: int) -> Any:
     with _disable_current_modes(), torch._C.DisableTorchFunction():
-        return names["forward"](None, *sizes)
+        return Interpreter(None, graph=parse(text)).run(*sizes)
 
 
-def _answer(source: str, *sizes: int) -> Any:
-    return _kept_answer(source, *sizes)
+def _answer(text: str, *sizes: int) -> Any:
+    return _kept_answer(text, *sizes)
 
 
 _answer._dynamo_marked_constant = True  # type: ignore[attr-defined]
@@ -522,7 +523,10 @@ def by_sizes(value: Any) -> Call | None:
     found = _Slice()
     if not found.takes(value) or not found.sizes or not found.has_arrays:
         return None
-    return Call(follows_from_sizes, (found.source(value), *found.sizes.values()))
+    try:
+        return Call(follows_from_sizes, (to_text(found.graph(value)), *found.sizes.values()))
+    except TextError:  # it holds something without a name
+        return None
 
 
 class _Slice:
@@ -550,8 +554,8 @@ class _Slice:
         self.has_arrays = self.has_arrays or isinstance(node.value_type, ArrayType)
         return True
 
-    def source(self, value: Node) -> str:
-        """A function of the sizes, as text."""
+    def graph(self, value: Node) -> Graph:
+        """A value as a function of the sizes."""
         graph = Graph()
         twins: dict[Node, Any] = {node: graph.placeholder(f"size_{place}") for place, node in enumerate(self.sizes)}
         for node in self.nodes:
@@ -559,7 +563,7 @@ class _Slice:
             args, kwargs = map_aggregate((node.args, node.kwargs), lambda leaf: _twin(leaf, twins))
             twins[node] = graph.create_node(node.op, node.target, args, kwargs)
         graph.output(twins[value])
-        return str(graph.python_code("self", portable=True).src)
+        return graph
 
 
 def _twin(leaf: Any, twins: dict[Node, Any]) -> Any:

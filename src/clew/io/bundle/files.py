@@ -22,13 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from clew.codegen.python import CodeGen
-from clew.errors import BundleError, ClewError
+from clew.errors import BundleError, ClewError, TextError
 from clew.io.bundle import weights
-from clew.io.bundle.permissions import Permissions
-from clew.io.bundle.values import JSON, Decoder, Encoder, record_for
+from clew.io.bundle.values import JSON, Decoder, Encoder, check_variables, record_for
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard
+from clew.ir.lookup import NotAllowed, NotFound
+from clew.ir.permissions import Permissions
 from clew.ir.pickling import is_sure
 from clew.ir.text import parse_with, text_and_objects
 from clew.runtime.function import GraphFunction
@@ -237,6 +238,10 @@ def load(path: str | os.PathLike[str], allow: Collection[str] | None = None) -> 
         with zipfile.ZipFile(found) as file:
             manifest = _manifest(file)
             return _loaded(manifest, _text(file), weights.Weights(found, *_place_of_weights(file, found)), allow)
+    except (TextError, NotAllowed) as error:
+        raise BundleError(error.what, where=error.where, why=error.why, fixes=error.fixes) from error
+    except NotFound as error:
+        raise BundleError(f"the file names something that is not here: {error}") from error
     except ClewError:
         raise
     except _MALFORMED as error:
@@ -289,13 +294,13 @@ def _place_of_weights(file: zipfile.ZipFile, path: Path) -> tuple[int, int]:
 
 def _loaded(manifest: JSON, text: str, stored: weights.Weights, allow: Collection[str] | None) -> Any:
     framework, home, name = _KINDS[manifest["kind"]]
-    permissions = Permissions((framework,) if allow is None and framework else allow or ())
+    permissions = Permissions((framework,) if allow is None and framework else allow or (), "load(path")
     permissions.records = {str(key): record_for(one) for key, one in manifest["classes"].items()}
     home_of_decoder, decoder_class = _DECODERS.get(framework, _PLAIN)
     decoder = getattr(importlib.import_module(home_of_decoder), decoder_class)(manifest, stored, permissions)
     objects = {mark: decoder.value(value) for mark, value in manifest["objects"].items()}
-    graph = parse_with(text, objects, permissions.find)
-    permissions.check(graph)
+    graph = parse_with(text, objects, permissions)
+    check_variables(graph, permissions)
     _add_stacks(graph, manifest["stacks"], permissions)
     kind = getattr(importlib.import_module(home), name)
     return _rebuilt(kind, manifest, graph, decoder)

@@ -13,9 +13,9 @@ import torch
 
 from clew.errors import BundleError
 from clew.frameworks.torch.unchanged import restored
-from clew.io.bundle.permissions import Permissions
 from clew.io.bundle.values import JSON, STRUCTURE, Decoder
 from clew.io.bundle.weights import NAMES, Weights
+from clew.ir.permissions import Permissions
 
 _LARGEST = 1 << 31
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import math
+import operator
 import sys
 import weakref
 from collections import OrderedDict, deque
@@ -18,13 +19,16 @@ from typing import Any
 
 import numpy
 
-from clew.capture.guards.notes import Variable
+from clew.capture.guards.notes import Variable, current_number
 from clew.capture.guards.saved_variables import HolderPath, SavedValue
 from clew.capture.guards.variable_reads import loaded_item
 from clew.errors import BundleError
-from clew.io.bundle.permissions import Permissions
 from clew.io.bundle.weights import Weights
+from clew.ir.arguments import all_nodes
+from clew.ir.graph import Graph
+from clew.ir.guards import Call
 from clew.ir.lookup import name_for
+from clew.ir.permissions import Permissions
 from clew.ir.pickling import is_sure, record_class, shape_of_class
 
 JSON = Any
@@ -248,7 +252,7 @@ class Decoder:
 
     def name(self, held: JSON) -> Any:
         """What a name stands for."""
-        return self.permissions.find(str(held))
+        return self.permissions.value(str(held))
 
     def array(self, place: JSON) -> Any:
         """An array of NumPy by its number."""
@@ -308,3 +312,55 @@ def record_for(entry: JSON) -> Any:
     if not all(one.isidentifier() and not one.startswith("__") for one in fields):
         raise BundleError(f"the file gives the class {name} fields that are no names")
     return record_class(module, name, shape, tuple(fields))
+
+
+# ---- variables -------------------------------------------------------------------------------------------------------
+
+
+def check_variables(graph: Graph, permissions: Permissions) -> None:
+    """Raise if the graph takes values from variables of modules that the caller has not named, or sets them.
+
+    What a node reads may be a function, which another node calls. A guard that looks at a variable, and calls nothing
+    with what it finds, is harmless; and so is a number.
+    """
+    for node in all_nodes(graph):
+        if node.target is not current_number:
+            _check_parts((node.args, node.kwargs), permissions)
+        for one in node.graph.guards.entry if node.op == "output" else ():
+            _check_subject(one.subject, permissions)
+
+
+def _check_subject(subject: Any, permissions: Permissions) -> None:
+    if isinstance(subject, Call):
+        home = str(getattr(subject.function, "__module__", ""))
+        only_looks = subject.function in _LOOKING or home.startswith("clew.")
+        for part in subject.args:
+            (_check_subject if only_looks else _check_parts)(part, permissions)
+
+
+def _check_parts(value: Any, permissions: Permissions) -> None:
+    if isinstance(value, Variable):
+        holder = value.root.holder
+        if not permissions.has_named(_module_of(holder)):
+            raise permissions.refused(f"{_module_of(holder)}.{value.root.name}")
+    elif isinstance(value, Call):
+        _check_parts(value.args, permissions)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            _check_parts(part, permissions)
+    elif isinstance(value, dict):
+        _check_parts((*value.keys(), *value.values()), permissions)
+
+
+_LOOKING = (getattr, hasattr, len, type, isinstance, bool, operator.getitem, operator.contains)
+"""Functions that call nothing of what they are given."""
+
+
+def _module_of(holder: Any) -> str:
+    """The module that has a variable."""
+    if type(holder) is not HolderPath:
+        return type(holder).__qualname__
+    where = holder.where
+    if holder.kind == "main":
+        return "__main__"
+    return where if isinstance(where, str) else str(where[0]) if where else "sys"
