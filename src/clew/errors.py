@@ -133,6 +133,10 @@ class TextError(ClewError, ValueError):
     """A text that is not a graph, or a graph that cannot be written as text."""
 
 
+class NotAllowed(ClewError, PermissionError):
+    """A name that the text of a graph may not use, unless the caller allows it."""
+
+
 class CodegenError(ClewError, RuntimeError):
     """A graph that cannot be written as Python."""
 
@@ -245,3 +249,11 @@ class VerificationError(ClewError, AssertionError):
 
 class BundleError(ClewError, ValueError):
     """A file that is no bundle, a damaged or hostile one, or a program that no bundle can hold."""
+
+
+class UsageError(ClewError, ValueError):
+    """A command line that names a target or an input in a way that is not known."""
+
+
+class TargetError(ClewError, RuntimeError):
+    """The program's own code failed before anything was captured: its import, or its constructor."""

@@ -27,10 +27,10 @@ ROOMS = (
     "tools",
     "io",
     "viewer",
-    "cli",
     "api",
     "fx",
     "__init__",
+    "cli",
     "__main__",
 )
 FRAMEWORKS = {

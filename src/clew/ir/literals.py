@@ -23,7 +23,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from clew.errors import TextError
+from clew.errors import NotAllowed, TextError
 from clew.ir import lookup
 from clew.ir.arguments import Reference
 from clew.ir.guests import guest_of
@@ -534,7 +534,7 @@ class Reader(Scanner):
                 self._named[name] = self._find(name)
             except lookup.NotFound as error:
                 raise self.fault(f"{name} is not known: {error}", place, fixes=["correct the name"]) from error
-            except lookup.NotAllowed as error:
+            except NotAllowed as error:
                 raise self.fault(error.what, place, why=error.why, fixes=error.fixes) from None
         return self._named[name]
 

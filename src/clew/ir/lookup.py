@@ -14,7 +14,6 @@ from collections.abc import Collection
 from types import BuiltinMethodType, MethodType, ModuleType
 from typing import Any
 
-from clew.errors import ClewError
 from clew.ir.format import qualified_name
 
 OPEN_PACKAGES = frozenset("builtins operator math typing collections torch numpy jax tensorflow clew".split())
@@ -25,10 +24,6 @@ DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 
 class NotFound(LookupError):
     """No object has this name; the message says at which part the search ended."""
-
-
-class NotAllowed(ClewError):
-    """A name that a text may not use; who reads the text says where it stands."""
 
 
 def find(name: str, modules: Collection[str] = ()) -> Any:

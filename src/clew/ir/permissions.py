@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
+from clew.errors import NotAllowed
 from clew.ir import lookup
 from clew.ir.arguments import all_nodes
 from clew.ir.effects import is_known
 from clew.ir.graph import Graph
 from clew.ir.guards import Call
-from clew.ir.lookup import NotAllowed
 
 FRAMEWORKS = ("torch", "numpy", "jax", "tensorflow")
 _ALWAYS = ("numpy", "operator", "_operator", "math", "collections", "functools", "builtins", "typing", "clew")

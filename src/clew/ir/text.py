@@ -22,13 +22,13 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from clew.errors import TextError, a_or_an
+from clew.errors import NotAllowed, TextError, a_or_an
 from clew.ir.effects import FIRST_WRITE
 from clew.ir.gc_pause import CollectorPaused
 from clew.ir.graph import Graph
 from clew.ir.guards import KINDS, TESTS, Attribute, Call, Expression, Guard
 from clew.ir.literals import STRING, AnnotationReader, Speller, annotation_text
-from clew.ir.lookup import DOTTED, NotAllowed, name_for
+from clew.ir.lookup import DOTTED, name_for
 from clew.ir.node import Node
 from clew.ir.node_list import listed
 from clew.ir.permissions import FRAMEWORKS, Permissions

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from clew.codegen.python import CodeGen
-from clew.errors import BundleError, ClewError, TextError
+from clew.errors import BundleError, ClewError, NotAllowed, TextError
 from clew.io.bundle import weights
 from clew.io.bundle.values import JSON, Decoder, Encoder, check_variables, record_for
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard
-from clew.ir.lookup import NotAllowed, NotFound
+from clew.ir.lookup import NotFound
 from clew.ir.permissions import Permissions
 from clew.ir.pickling import is_sure
 from clew.ir.text import parse_with, text_and_objects

@@ -1,0 +1,154 @@
+"""What a command is about: a callable by name, or a program from a bundle.
+
+In comes ``package.module:name``, ``file.py:name`` or the path of a bundle; out goes a ``Target``: the callable, or the
+loaded capture, and the framework that its inputs belong to. Classes are instantiated without arguments, and functions
+that take none are factories: what they return is the target. Modules of PyTorch are set to evaluation mode unless the
+user wants training.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from clew.errors import TargetError, UsageError, a_or_an
+from clew.frameworks import PACKAGES
+from clew.io.bundle.files import load
+from clew.ir.graph import Graph
+from clew.ir.text import parse
+
+_CLEW = str(Path(__file__).parents[1]) + os.sep
+FORMS = ("package.module:name", "file.py:name", "model.clew")
+
+
+@dataclass(frozen=True)
+class Target:
+    """One program."""
+
+    name: str
+    program: Any
+    framework: str
+    is_captured: bool
+    """Whether it is a capture already, from a bundle."""
+
+
+def find(text: str, *, framework: str | None = None, allow: Collection[str] = (), train: bool = False) -> Target:
+    """The program of a target."""
+    if text.endswith(".clew") or (":" not in text and Path(text).is_file()):
+        captured = load(text, allow=allow or None)
+        return Target(text, captured, framework or getattr(type(captured), "framework", "") or "torch", True)
+    place, colon, name = text.rpartition(":")
+    if not colon or not name:
+        raise UsageError(f"{text!r} is no target", why="it names no callable", fixes=FORMS)
+    called = name.endswith("()")
+    module = _module(place)
+    program = _made(_member(module, name.removesuffix("()"), text), text, called)
+    found = framework or _framework_of(program, module)
+    if found == "torch" and isinstance(getattr(program, "training", None), bool):
+        program.train(train)
+    return Target(text, program, found, False)
+
+
+def graph_of(text: str, allow: Collection[str] = ()) -> Any:
+    """A bundle, or the graph of a text file, for comparisons."""
+    path = Path(text)
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}", fixes=["the path of a bundle, or of the text of a graph"])
+    with path.open("rb") as file:
+        is_zip = file.read(2) == b"PK"
+    return load(path, allow=allow or None) if is_zip else _parsed(path, allow)
+
+
+def _parsed(path: Path, allow: Collection[str]) -> Graph:
+    try:
+        return parse(path.read_text(encoding="utf-8"), allow=allow)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is neither a bundle nor a text") from error
+
+
+def _module(place: str) -> ModuleType:
+    if place.endswith(".py"):
+        return _file(Path(place))
+    sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.import_module(place)
+    except Exception as error:
+        raise failed(f"importing {place} failed", error) from error
+    finally:
+        sys.path.pop(0)
+
+
+def _file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # classes in it are found by name, as in a module that is imported
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise failed(f"running {path} failed", error) from error
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _member(module: ModuleType, name: str, text: str) -> Any:
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            near = [one for one in vars(module) if not one.startswith("_") and callable(vars(module)[one])]
+            raise UsageError(f"{text!r}: there is no {part}", fixes=[f"one of {', '.join(near[:12])}"] if near else ())
+        found = getattr(found, part)
+    return found
+
+
+def _made(found: Any, text: str, called: bool) -> Any:
+    """The program itself: an instance of a class, or what a factory returns."""
+    is_factory = called or inspect.isclass(found) or (inspect.isfunction(found) and not _parameters(found))
+    if is_factory:
+        try:
+            found = found()
+        except Exception as error:
+            raise failed(f"calling {text.removesuffix('()')} without arguments failed", error) from error
+    if not callable(found):
+        raise UsageError(f"{text!r} is {a_or_an(found)}, which cannot be called")
+    return found
+
+
+def _parameters(function: Any) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return ["unknown"]
+
+
+def failed(what: str, error: Exception) -> TargetError:
+    """An error of the user's code, with the last line of it outside of Clew."""
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [one for one in frames if _CLEW not in one.filename and "importlib" not in one.filename]
+    where = f"{outside[-1].filename}:{outside[-1].lineno}: {outside[-1].line}" if outside else ""
+    return TargetError(f"{what}: {type(error).__name__}: {error}", where=where)
+
+
+def _framework_of(program: Any, module: ModuleType) -> str:
+    """The framework of a program: that of its class, else that which its module imports."""
+    for kind in type(program).__mro__:
+        package = kind.__module__.partition(".")[0]
+        if package in PACKAGES and package != "numpy":
+            return package
+    home = vars(sys.modules.get(getattr(program, "__module__", ""), module))
+    roots = {getattr(value, "__name__", "").partition(".")[0] for value in home.values() if inspect.ismodule(value)}
+    roots |= {str(getattr(value, "__module__", "")).partition(".")[0] for value in home.values() if callable(value)}
+    return next((one for one in ("torch", "jax", "tensorflow") if one in roots), "numpy")
