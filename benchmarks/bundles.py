@@ -1,8 +1,9 @@
-"""Bundles of real models: ``python -m benchmarks.bundles [--limit N] [--workers N] [--only NAME ...]``.
+"""Bundles of real models: ``python -m benchmarks.bundles [--standalone] [--limit N] [--workers N] [--only NAME ...]``.
 
 Each architecture of the coverage run is captured, saved by ``clew.save``, and loaded in a process that cannot import
-transformers; the tensors of its result are compared, and the size of the file with that of the weights. Outcomes go to
-a results file at once, and a second run goes on where the first one stopped.
+transformers; the tensors of its result are compared, and the size of the file with that of the weights. With
+``--standalone`` it is written by ``to_python``, and run in a process that cannot import Clew either. Outcomes go to a
+results file at once, and a second run goes on where the first one stopped.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from benchmarks.coverage import SUITES, prepare, suite_named
 from benchmarks.day_elsewhere import Absent
 from benchmarks.equality import difference, tensors
 from benchmarks.examination import EXAMPLE, TimeLimit, first_line, run_once, runnable, time_limit
+from clew.runtime.standalone import WEIGHTS
 
 _BUNDLE, _ARGUMENTS, _RESULT, _ERROR = "model.clew", "arguments.pt", "result.pt", "error.txt"
 _SMALL = 64 << 10
@@ -35,10 +37,12 @@ _SMALL = 64 << 10
 
 
 class Elsewhere:
-    """A process that has never imported transformers, nor can it; it loads each bundle in a copy of itself."""
+    """A process that has never imported transformers, nor can it; it loads each program in a copy of itself."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", "benchmarks.bundles", "--serve"]
+    def __init__(self, standalone: bool) -> None:
+        self.standalone = standalone
+        module = ["benchmarks.standalone_elsewhere"] if standalone else ["benchmarks.bundles", "--serve"]
+        command = [sys.executable, "-m", *module]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, folder: str) -> None:
@@ -73,10 +77,10 @@ def _load_and_call(folder: Path) -> None:
         (folder / _ERROR).write_text(f"{type(error).__name__}: {error}")
 
 
-def work(suite: str, seconds: int) -> Callable[[str], dict[str, Any]]:
+def work(suite: str, seconds: int, standalone: bool) -> Callable[[str], dict[str, Any]]:
     """What a worker does before its first model; gives the function that does one."""
     prepare(suite, seconds)
-    return functools.partial(_examine, suite_named(suite), Elsewhere(), seconds)
+    return functools.partial(_examine, suite_named(suite), Elsewhere(standalone), seconds)
 
 
 def _examine(suite: Any, elsewhere: Elsewhere, seconds: int, name: str) -> dict[str, Any]:
@@ -98,10 +102,13 @@ def _save_and_load(found: Any, elsewhere: Elsewhere, folder: Path, row: dict[str
     captured = clew.trace(found.model, args=args, kwargs=kwargs)
     torch.save((args, kwargs), folder / _ARGUMENTS)
     wanted = tensors(run_once(captured, (args, kwargs)))
-    clew.save(captured, folder / _BUNDLE)
+    if elsewhere.standalone:
+        captured.to_python(folder)
+    else:
+        clew.save(captured, folder / _BUNDLE)
     held = {id(one): one for one in (*captured.parameters(), *captured.buffers())}
     row["weights"] = sum(one.numel() * one.element_size() for one in held.values())
-    row["bytes"] = (folder / _BUNDLE).stat().st_size
+    row["bytes"] = (folder / (WEIGHTS if elsewhere.standalone else _BUNDLE)).stat().st_size
     elsewhere.run(str(folder))
     if (folder / _ERROR).exists() or not (folder / _RESULT).exists():
         row |= {"outcome": "refused elsewhere", "reason": _reason(folder)}
@@ -126,6 +133,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--results", type=Path, default=Path("bundles.jsonl"))
+    parser.add_argument("--standalone", action="store_true", help="plain Python instead of bundles")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.serve:
@@ -134,8 +142,8 @@ def main() -> None:
     rows = [json.loads(line) for line in chosen.results.read_text().splitlines()] if chosen.results.exists() else []
     known = {row["name"] for row in rows}
     names = chosen.only or [name for name in suite_named(chosen.suite).names()[:: chosen.every] if name not in known]
-    found = workers.run(names[: chosen.limit], functools.partial(work, chosen.suite, chosen.seconds), chosen.workers,
-                        chosen.seconds + 20)  # fmt: skip
+    start = functools.partial(work, chosen.suite, chosen.seconds, chosen.standalone)
+    found = workers.run(names[: chosen.limit], start, chosen.workers, chosen.seconds + 20)
     for row in track(found, total=len(names[: chosen.limit]), description="bundles"):
         rows.append(row)
         with chosen.results.open("a") as file:

@@ -87,9 +87,12 @@ def test_a_program_is_captured_saved_read_and_compared(file: Path, capsys: Any) 
     assert status == 0 and "function torch.relu(" in told
     status, told, _ = run(capsys, "save", "net_of_the_test:make", "f32[3,4]", "-o", "other.clew", "--json")
     assert status == 0 and json.loads(told)["path"] == "other.clew"
+    assert run(capsys, "view", "net.clew", "-o", "net.html")[0] == 0 and "<html" in Path("net.html").read_text()
+    assert run(capsys, "view", "net.clew", "-o", "net.svg")[0] == 0 and "<svg" in Path("net.svg").read_text()
+    assert run(capsys, "code", "net.clew", "--folder", "plain")[0] == 0 and Path("plain/model.py").exists()
     assert run(capsys, "diff", "net.clew", "net.clew")[:2] == (0, "no difference\n")
-    status, told, _ = run(capsys, "diff", "net.clew", "other.clew", "--weights", "--json")
-    assert status == 1 and json.loads(told)["changes"]
+    status, told, _ = run(capsys, "diff", "net.clew", "other.clew", "--weights", "--json", "--html", "d.html")
+    assert status == 1 and json.loads(told)["changes"] and Path("d.html").exists()
 
 
 def test_a_capture_is_checked_explained_and_measured(file: Path, capsys: Any) -> None:
@@ -177,7 +180,7 @@ def test_the_doctor_tells_what_is_too_old(monkeypatch: pytest.MonkeyPatch, capsy
 def test_help_has_examples_and_shells_get_completion(capsys: Any) -> None:
     status, told, _ = run(capsys, "--help")
     assert status == 0 and "x=f32[2,3,224,224]" in told and "Exit codes" in told
-    for name in ("trace", "show", "code", "explain", "verify", "profile", "diff", "save"):
+    for name in ("trace", "show", "view", "code", "explain", "verify", "profile", "diff", "save"):
         assert f"clew {name} " in run(capsys, name, "--help")[1]
     assert "_CLEW_COMPLETE" in run(capsys, "completion", "zsh")[1]
 

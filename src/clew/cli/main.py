@@ -27,6 +27,11 @@ from clew.errors import CaptureError, ClewError, GuardError, TraceError, UsageEr
 from clew.frameworks import PACKAGES
 
 NO, USAGE, REFUSED, GUARDED, FAULT = 1, 2, 3, 4, 5
+_PICTURES: dict[str, Callable[[Any], str]] = {
+    ".svg": lambda captured: str(clew.to_svg(captured)),
+    ".dot": lambda captured: str(clew.to_dot(captured)),
+    ".mmd": lambda captured: str(clew.to_mermaid(captured)),
+}
 _SHELLS = ("bash", "zsh", "fish")
 Command = Callable[..., Any]
 
@@ -172,7 +177,7 @@ def trace(target: str, words: tuple[str, ...], as_json: bool, output: Path | Non
     job = Job(target, words, options)
     captured = job.captured()
     nodes = [node for node in captured.graph.nodes if node.op not in ("placeholder", "output")]
-    inner = {
+    inner: dict[str, Any] = {
         "target": target, "framework": job.target.framework, "inputs": job.inputs.described(), "nodes": len(nodes),
         "guards": [str(one) for one in captured.guards], "saved": None if output is None else str(output),
     }  # fmt: skip
@@ -207,13 +212,18 @@ def show(target: str, words: tuple[str, ...], as_json: bool, table: bool, **opti
 
 @commands.command()
 @_capturing
-def code(target: str, words: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Print the generated Python of a program.
+@click.option("--folder", type=click.Path(path_type=Path), help="Write source and weights that run without Clew.")
+def code(target: str, words: tuple[str, ...], as_json: bool, folder: Path | None, **options: Any) -> None:
+    """Print the generated Python of a program; --folder writes it for use without Clew.
 
     \b
     clew code models.py:Net x=f32[2,4]
+    clew code models.py:Net x=f32[2,4] --folder standalone
     """
-    found = Job(target, words, options).captured().code
+    captured = Job(target, words, options).captured()
+    if folder is not None:
+        captured.to_python(folder)
+    found = captured.code
     _say(found.strip("\n"), {"code": found}, as_json)
 
 
@@ -275,13 +285,42 @@ def profile(target: str, words: tuple[str, ...], as_json: bool, by: str, limit: 
 
 
 @commands.command()
+@_capturing
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The file to write.")
+@click.option("--colours", is_flag=True, help="Run once, and colour by time, memory or FLOPs.")
+def view(
+    target: str, words: tuple[str, ...], as_json: bool, output: Path, colours: bool, **options: Any
+) -> None:
+    """Draw the graph of a program as one HTML file, or as .svg, .dot or .mmd.
+
+    \b
+    clew view models.py:Net x=f32[2,4] -o net.html
+    clew view net.clew -o net.svg
+    """
+    job = Job(target, words, options)
+    captured = job.captured()
+    with progress("drawing"):
+        draw = _PICTURES.get(output.suffix)
+        if draw is not None:
+            output.write_text(draw(captured), encoding="utf-8")
+        else:
+            profile = clew.profile(captured, *job.inputs.args, **job.inputs.kwargs) if colours else None
+            clew.view(captured, output, profile=profile)
+    size = output.stat().st_size
+    _say(f"{output}: {size} bytes", {"path": str(output), "bytes": size}, as_json)
+
+
+@commands.command()
 @click.argument("before")
 @click.argument("after")
 @click.option("--weights", is_flag=True, help="Compare weights, too.")
 @click.option("--unified", is_flag=True, help="Lines of the two texts instead of a table.")
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page with the two side by side.")
 @_allow
 @_json
-def diff(before: str, after: str, weights: bool, unified: bool, allow: tuple[str, ...], as_json: bool) -> int:
+def diff(
+    before: str, after: str, weights: bool, unified: bool, html: Path | None, allow: tuple[str, ...], as_json: bool
+) -> int:
     """Say what has changed from one bundle, or text of a graph, to another.
 
     \b
@@ -289,6 +328,8 @@ def diff(before: str, after: str, weights: bool, unified: bool, allow: tuple[str
     """
     with progress("comparing"):
         found = clew.diff(*(targets.graph_of(one, allow) for one in (before, after)), weights=weights)
+        if html is not None:
+            found.view(html)
     _say(found.unified() if unified else str(found), found.to_dict(), as_json)
     return NO if found else 0
 

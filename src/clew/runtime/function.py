@@ -12,6 +12,7 @@ import copy
 import functools
 import inspect
 import itertools
+import os
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -31,6 +32,7 @@ from clew.runtime.build import compile_function, note_origin
 from clew.runtime.fast.direct import Body, direct_call
 from clew.runtime.fast.module_fingerprint import Fingerprint
 from clew.runtime.interventions import Intervening, active_for, run_intervened
+from clew.runtime.standalone import to_python
 from clew.runtime.surgery import insert_after, replace_module, wrap_module
 
 # ---- graph functions -------------------------------------------------------------------------------------------------
@@ -124,6 +126,12 @@ class HoldsGraph(Intervening):
 
     def _repr_html_(self) -> str:
         return str(HoldsGraph.view(self)._repr_html_())
+
+    @gives_way
+    def to_python(self, folder: str | os.PathLike[str], *, guards: bool = True) -> None:
+        """Write the program to a folder as Python that runs without Clew: ``model.py`` with ``load()``, and the weights
+        as safetensors. Guards become plain asserts; with ``guards=False`` they are left out."""
+        to_python(self, folder, guards=guards)
 
     @gives_way
     def node_of(self, path: str, call: int = 1) -> Any:

@@ -1,0 +1,55 @@
+"""The other process for standalone code: torch, and neither Clew nor transformers nor safetensors.
+
+It reads folders from the standard input, one a line. For each a child imports ``model.py`` from the folder, calls the
+program on ``arguments.pt`` and writes the tensors of the result as ``result.pt``, or the error as ``error.txt``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.equality import tensors
+
+ABSENT = ("clew", "transformers", "safetensors")
+
+
+class _Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        if fullname.partition(".")[0] in ABSENT:
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+
+
+def _run(folder: Path) -> None:
+    sys.path.insert(0, str(folder))
+    args, kwargs = torch.load(folder / "arguments.pt")
+    try:
+        with torch.no_grad():
+            torch.save(tensors(importlib.import_module("model").load()(*args, **kwargs)), folder / "result.pt")
+    except Exception as error:
+        (folder / "error.txt").write_text(f"{type(error).__name__}: {error}")
+
+
+def main() -> None:
+    """Run what is asked for, each in a copy of this process."""
+    torch.set_num_threads(1)
+    sys.meta_path.insert(0, _Absent())
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            try:
+                _run(Path(line.rstrip("\n")))
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()
