@@ -81,6 +81,7 @@ IDEAS = {
     "frameworks.torch.result_memory": "what torch knows about its own results, for analyses",
     "runtime.folder": "the format on disk",
     "runtime.package": "a format of its own, one file each",
+    "runtime.standalone": "a format of its own, one file each",
     "runtime.embedded_source": "functions of Clew as source, beside the file that they are written into",
     "runtime.framework_compilers": "captures under compilers of the frameworks",
     "runtime.tensorflow_captured": "what a captured program is, one file for each framework",
