@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,14 @@ JOBS = sorted(
 
 
 @pytest.mark.parametrize("path", JOBS, ids=lambda path: path.stem)
-def test_a_job_runs(path, capsys):
+def test_a_job_runs(path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [str(path)])
     runpy.run_module(f"examples.jobs.{path.stem}", run_name="__main__")
     assert capsys.readouterr().out.strip()
+
+
+def test_there_are_sixteen():
+    assert len(JOBS) == 16
 
 
 @pytest.mark.parametrize("path", JOBS, ids=lambda path: path.stem)

@@ -26,7 +26,7 @@ def printed(name: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
     return output.getvalue()
 
 
-@pytest.mark.parametrize("name", ["profile_model.py", "flops_per_block.py", "int8_with_observers.py", "find_a_nan.py"])
+@pytest.mark.parametrize("name", ["flops_per_block.py", "find_a_nan.py"])
 def test_short(name: str) -> None:
     """Imports, blank lines and the docstring are nobody's own lines."""
     text = (FOLDER / name).read_text()
@@ -36,9 +36,10 @@ def test_short(name: str) -> None:
 
 
 def test_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    text = printed("profile_model.py", monkeypatch, str(tmp_path))
+    text = printed("jobs/profiling.py", monkeypatch, str(tmp_path))
     assert text.startswith("ResNet: ") and "25.6 M parameters" in text and "at the peak" in text
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert "<html" in (tmp_path / "profile.html").read_text()[:200]
 
 
 def test_flops(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +51,7 @@ def test_flops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_int8(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = printed("int8_with_observers.py", monkeypatch)
+    text = printed("jobs/int8_with_observers.py", monkeypatch)
     assert "input of 0" in text and "input of 4" in text
     relative = [float(line.split()[3]) for line in text.partition("first ")[2].splitlines()[2:]]
     assert len(relative) == 6 and relative[0] == 0 and all(0 < error < 0.05 for error in relative[1:])

@@ -1,13 +1,13 @@
-"""Where the time and the memory of a ResNet go: by module, by node, and as a file for chrome://tracing or Perfetto."""
+"""Where the time and the memory of a ResNet go: by module, by node, as a picture and as a trace for Perfetto."""
 
 import sys
 import tempfile
 from pathlib import Path
 
 import torch
-from models.resnet import resnet50
 
 import clew
+from examples.models.resnet import resnet50
 
 model = resnet50(64, 1000).eval()
 image = torch.randn(1, 3, 64, 64)
@@ -23,4 +23,5 @@ print(profile.table(by="seconds", limit=5))
 print(f"at the peak, {profile.peak_node}:", [value.node for value in profile.peak_values[:3]])
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 profile.chrome_trace(folder / "trace.json")
-print("written:", folder / "trace.json")
+clew.view(captured, folder / "profile.html", profile=profile)
+print("written:", folder / "trace.json", folder / "profile.html")
