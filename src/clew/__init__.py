@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from clew.passes.replace import Match, replace_pattern, replace_pattern_with_filters
     from clew.passes.shape_prop import ShapeProp
     from clew.passes.simplify import simplify
+    from clew.passes.symbolic_types import symbolic_types
     from clew.passes.transformer import Transformer
     from clew.runtime.module import GraphModule
     from clew.tools.diff import Diff, diff
@@ -90,6 +91,7 @@ _LATE = {
     "fold_batch_norm": "clew.passes.fold_batch_norm",
     "remove_dropout": "clew.passes.remove_dropout",
     "simplify": "clew.passes.simplify",
+    "symbolic_types": "clew.passes.symbolic_types",
     "decompose": "clew.io.decompose",
     "convert_dtype": "clew.passes.convert_dtype",
     "functionalize": "clew.passes.functionalize",
@@ -225,6 +227,7 @@ __all__ = [
     "simplify",
     "split",
     "symbolic_trace",
+    "symbolic_types",
     "text_and_objects",
     "to_dot",
     "to_fx",
