@@ -1,5 +1,6 @@
 # Everything runs in a virtual environment of its own; Python 3.11, 3.12 or 3.13 and a package registry are all it needs.
-#   make demo    capture a real model, print its table and its code, check that it computes the same
+#   make demo    a BERT of transformers: captured, read, edited, verified, drawn, saved, loaded; about a minute
+#   make compat  what works with which versions: docs/dev/compat.md
 #   make check   lint, types, and the quick tests: for every change
 #   make test    lint, types, all tests
 #   make test-python PYTHON=python3.13   what depends on bytecode, on another Python, in an environment of its own
@@ -11,7 +12,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo check test test-python lint types bench view-bundle clean check-python
+.PHONY: help venv demo compat check test test-python lint types bench view-bundle clean check-python
 
 # The rules of the house, the graph, its code and torch.fx's tests, and a sample of captures.
 QUICK := tests/architecture tests/ir tests/codegen tests/fx tests/capture/recording/test_example.py \
@@ -19,7 +20,8 @@ QUICK := tests/architecture tests/ir tests/codegen tests/fx tests/capture/record
   tests/frameworks/torch/test_facts.py tests/frameworks/torch/modules/test_training_mode.py
 
 help:
-	@echo "make demo    capture a model of examples/, print its table and code, check that it computes the same"
+	@echo "make demo    capture a BERT, read, edit, verify, draw, save and load it; installs only what that needs"
+	@echo "make compat  what works with which versions of Python and packages (docs/dev/compat.md)"
 	@echo "make check   lint, types and the quick tests: for every change"
 	@echo "make test    lint, types and all tests"
 	@echo "make test-python PYTHON=python3.13   what depends on bytecode, on another Python"
@@ -44,8 +46,16 @@ $(STAMP): pyproject.toml constraints.txt | check-python
 	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,jax,wrappers,bench,dev]' tensorflow-cpu
 	@touch $(STAMP)
 
-demo: $(STAMP)
-	$(RUN) examples/demo.py
+# The demo has an environment of its own, with PyTorch and transformers and nothing else; that of `make venv` will do, too.
+demo: | check-python
+	@test -e $(STAMP) || test -e .venv-demo/.installed || { \
+	  echo "Installing PyTorch and transformers into .venv-demo; the first time takes a minute or more."; \
+	  $(PYTHON) -m venv .venv-demo && .venv-demo/bin/python -m pip install --quiet --disable-pip-version-check \
+	    -c constraints.txt -e '.[demo]' && touch .venv-demo/.installed; }
+	@if test -e $(STAMP); then $(RUN) examples/demo.py; else .venv-demo/bin/python examples/demo.py; fi
+
+compat: $(STAMP)
+	$(RUN) -m benchmarks.compat --write
 
 lint: $(STAMP)
 	$(RUN) -m ruff check .

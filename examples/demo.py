@@ -1,23 +1,39 @@
-"""Captures a real model and shows what one can do with the graph; this is what `make demo` runs.
+"""The best of Clew in a minute; this is what `make demo` runs.
 
-A small ResNet comes in; its table and its code go out on the screen. Then every claim is checked: the capture computes
-the same, an edit changes code and results together, and the graph's text reads back as the same graph. A check that
-fails is printed as such and makes the program exit with status 1.
+A BERT of Hugging Face's transformers, small and with random weights, comes in. It is captured from one example, read,
+edited, verified, drawn, saved, loaded in a process without transformers, and written as plain Python. Each claim is
+checked; one that fails is printed as such, and the exit status is 1.
 """
 
-import copy
-import difflib
+import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
 
 import torch
-from models.resnet import BasicBlock, ResNet, resnet18
 from rich.console import Console
 from rich.syntax import Syntax
-from torch import Tensor, nn
-from torch.nn import functional
+from transformers import BertConfig, BertModel
 
 import clew
+
+ELSEWHERE = """
+import sys
+sys.modules["transformers"] = None  # this process cannot import it
+import torch, clew
+ids, wanted = torch.load(sys.argv[2])
+print(torch.equal(clew.load(sys.argv[1])(input_ids=ids).last_hidden_state, wanted))
+"""
+WITHOUT_CLEW = """
+import sys
+sys.modules["transformers"] = sys.modules["clew"] = None
+sys.path.insert(0, sys.argv[1])
+import torch, model
+ids, wanted = torch.load(sys.argv[2])
+print(torch.equal(model.load()(input_ids=ids).last_hidden_state, wanted))
+"""
 
 
 class Report:
@@ -35,89 +51,95 @@ class Report:
         self.failures += not holds
         self.console.print("[green]  ok  [/]" if holds else "[bold red]FAILED[/]", claim)
 
-    def code(self, text: str, language: str = "python") -> None:
+    def code(self, text: str) -> None:
         if self.console.is_terminal:
-            self.console.print(Syntax(text.strip("\n"), language, theme="ansi_dark", background_color="default"))
+            self.console.print(Syntax(text.strip("\n"), "python", theme="ansi_dark", background_color="default"))
         else:
             print(text.strip("\n"))
 
 
-def agrees(one: Callable[[Tensor], Tensor], other: Callable[[Tensor], Tensor], size: int) -> bool:
-    """Whether both give bit for bit the same for new random images, several batch sizes in turn."""
-    batches = [torch.randn(count, 3, size, size) for count in (1, 2, 5)]
+def small_bert() -> BertModel:
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+    return BertModel(BertConfig(vocab_size=500, **sizes)).eval()
+
+
+def runs(script: str, *arguments: object) -> bool:
+    """Whether a script of another process prints that its result is the same."""
+    found = subprocess.run([sys.executable, "-c", script, *map(str, arguments)], capture_output=True, text=True)
+    return found.stdout.strip() == "True"
+
+
+def capture(report: Report, model: BertModel, ids: torch.Tensor) -> Any:
+    report.heading("1. Capture: one example, any batch and length")
+    start = time.perf_counter()
+    captured = clew.trace(model, kwargs={"input_ids": ids})
+    seconds = time.perf_counter() - start
+    report.console.print(f"{len(captured.graph.nodes)} nodes in {seconds:.1f} s. The code that runs, from the attention:")
+    lines = captured.code.splitlines()
+    first = next(place for place, line in enumerate(lines) if "attention.self.query" in line)
+    report.code("\n".join(line[4:] for line in lines[first : first + 8]))
+    other = torch.randint(0, 500, (5, 19))
     with torch.no_grad():
-        return all(torch.equal(one(batch), other(batch)) for batch in batches)
-
-
-def with_gelu(model: nn.Module) -> nn.Module:
-    """The same edit done by hand on the module: the reference for the edit of the graph."""
-    changed = copy.deepcopy(model)
-    for part in list(changed.modules()):
-        if isinstance(getattr(part, "relu", None), nn.ReLU):
-            part.relu = nn.GELU()
-    return changed
-
-
-def replace_relu_by_gelu(captured: clew.GraphModule) -> int:
-    graph = captured.graph
-    found = [node for node in graph.nodes if node.op == "call_module" and "relu" in node.target]
-    for node in found:
-        with graph.inserting_after(node):
-            gelu = graph.call_function(functional.gelu, node.args)
-        node.replace_all_uses_with(gelu)
-        graph.erase_node(node)
-    graph.lint()
-    return len(found)
-
-
-def show_capture(report: Report, model: nn.Module) -> clew.GraphModule:
-    captured = clew.symbolic_trace(model)
-    report.heading("captured = clew.symbolic_trace(model); captured.graph.print_tabular()")
-    captured.graph.print_tabular()
-    report.heading("captured.code: the same graph as Python")
-    report.code(captured.code)
-    report.heading("Does it compute the same, bit for bit, for new images?")
-    report.check(f"small ResNet, {len(captured.graph.nodes)} nodes", agrees(model, captured, 32))
-    large = resnet18(classes=10).eval()
-    graph = clew.symbolic_trace(large)
-    report.check(f"full-width ResNet-18, {len(graph.graph.nodes)} nodes", agrees(large, graph, 64))
-    report.check("same parameters under the same names", set(captured.state_dict()) == set(model.state_dict()))
+        same = torch.equal(captured(input_ids=other).last_hidden_state, model(input_ids=other).last_hidden_state)
+    report.check("5 sentences of 19 words instead of 2 of 8: bit for bit the same", same)
+    try:
+        captured(input_ids=other, attention_mask=torch.ones(5, 19))
+        report.check("an argument that the example did not have is refused", False)
+    except clew.GuardError as error:
+        told = error.what.partition(", but")[0]
+        report.check(f"an argument that the example did not have is refused: {told}", True)
     return captured
 
 
-def show_edit(report: Report, model: nn.Module, captured: clew.GraphModule) -> None:
-    before = captured.code
-    count = replace_relu_by_gelu(captured)
-    report.heading(f"An edit: {count} calls of relu become gelu; the code follows by itself")
-    changes = difflib.unified_diff(before.splitlines(), captured.code.splitlines(), "before", "after", "", "", 0, "")
-    report.code("\n".join(list(changes)[:14]), "diff")
-    reference = with_gelu(model)
-    report.check("no relu is left in the code", "relu" not in captured.code)
-    report.check("the edited graph equals the module edited by hand", agrees(reference, captured, 32))
-    report.check("and differs from the original", not agrees(model, captured, 32))
+def verify(report: Report, captured: Any, model: BertModel, ids: torch.Tensor) -> None:
+    report.heading("2. Verify: values, structure, effects, gradients")
+    found = clew.verify(captured, model, ((), {"input_ids": ids}))
+    report.console.print(str(found))
+    report.check("no case is wrong", found.ok)
 
 
-def show_text(report: Report, model: nn.Module, captured: clew.GraphModule) -> None:
-    text = clew.to_text(captured.graph)
-    report.heading("clew.to_text(captured.graph): text that reads back (its first lines)")
-    print("\n".join(text.splitlines()[:6]))
-    read = clew.GraphModule(captured, clew.parse(text))
-    report.check("text -> graph -> text is the same text", clew.to_text(read.graph) == text)
-    report.check("the graph that was read computes the same", agrees(captured, read, 32))
-    report.check("and as edited", agrees(with_gelu(model), read, 32))
+def edit(report: Report, captured: Any, ids: torch.Tensor) -> None:
+    report.heading("3. Edit: the graph changes, the code follows")
+    with torch.no_grad():
+        wanted = captured(input_ids=ids).last_hidden_state
+        found = captured.graph.find_nodes(op="call_function", target=torch.nn.functional.gelu)
+        for node in found:
+            node.target = torch.nn.functional.silu
+        changed = captured(input_ids=ids).last_hidden_state
+    report.console.print(f"gelu becomes silu in {len(found)} places, each from the line `{found[0].source.text}`")
+    report.check("results change with the graph", not torch.equal(wanted, changed))
+    for node in found:
+        node.target = torch.nn.functional.gelu
+    with torch.no_grad():
+        report.check("and change back", torch.equal(captured(input_ids=ids).last_hidden_state, wanted))
+
+
+def keep(report: Report, captured: Any, model: BertModel, ids: torch.Tensor, folder: Path) -> None:
+    report.heading("4. See it, keep it, ship it")
+    captured.view(folder / "bert.html")
+    report.check(f"a picture in one file: {(folder / 'bert.html').stat().st_size >> 10} kB of HTML", True)
+    with torch.no_grad():
+        torch.save((ids, model(input_ids=ids).last_hidden_state), folder / "wanted.pt")
+    clew.save(captured, folder / "bert.clew")
+    same = runs(ELSEWHERE, folder / "bert.clew", folder / "wanted.pt")
+    report.check("saved, and loaded in a process without transformers: the same", same)
+    captured.to_python(folder / "plain")
+    same = runs(WITHOUT_CLEW, folder / "plain", folder / "wanted.pt")
+    report.check("written as plain Python, and run without Clew: the same", same)
 
 
 def main() -> int:
-    torch.manual_seed(0)
-    report = Report()
-    model = ResNet(BasicBlock, depths=(1, 1), width=16, classes=10).eval()
-    captured = show_capture(report, model)
-    show_edit(report, model, captured)
-    show_text(report, model, captured)
+    report, model = Report(), small_bert()
+    ids = torch.randint(0, 500, (2, 8))
+    captured = capture(report, model, ids)
+    verify(report, captured, model, ids)
+    edit(report, captured, ids)
+    with tempfile.TemporaryDirectory() as folder:
+        keep(report, captured, model, ids, Path(folder))
     report.console.print()
-    if report.failures:
-        report.console.print(f"[bold red]{report.failures} checks failed")
-    return 1 if report.failures else 0
+    report.console.print("All of it holds." if not report.failures else f"{report.failures} checks failed.")
+    return bool(report.failures)
 
 
 if __name__ == "__main__":

@@ -359,7 +359,7 @@ class Guard:
         return GuardError(
             f"the graph assumed {self.expression}{instead}",
             where="" if self.source is None else self.source.describe(),
-            why=self.reason or "the captured program took a way that depends on it",
+            why=self.reason or "the captured program took a path that depends on it",
             fixes=self.advice,
         )
 

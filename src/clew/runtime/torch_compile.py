@@ -113,7 +113,7 @@ def refuse(identity: int) -> None:
     raise CompiledGuardError(
         f"the graph assumed {one.expression}, which does not hold for what is compiled now",
         where="" if one.source is None else one.source.describe(),
-        why=one.reason or "the captured program took a way that depends on it",
+        why=one.reason or "the captured program took a path that depends on it",
         fixes=one.advice,
     )
 
