@@ -75,7 +75,7 @@ def capture(report: Report, model: BertModel, ids: torch.Tensor) -> Any:
     start = time.perf_counter()
     captured = clew.trace(model, kwargs={"input_ids": ids})
     seconds = time.perf_counter() - start
-    report.console.print(f"{len(captured.graph.nodes)} nodes in {seconds:.1f} s. The code that runs, from the attention:")
+    report.console.print(f"{len(captured.graph.nodes)} nodes in {seconds:.1f} s. From the attention:")
     lines = captured.code.splitlines()
     first = next(place for place, line in enumerate(lines) if "attention.self.query" in line)
     report.code("\n".join(line[4:] for line in lines[first : first + 8]))
