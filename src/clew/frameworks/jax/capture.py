@@ -59,8 +59,10 @@ class Run(of_numpy.Run):
         return [owner for owner in super()._owners(more, beside) if not is_of_keras(owner)]
 
     def _reliance(self, runs: list[of_numpy.Run]) -> Reliance:
-        """What the program could see of dtypes and ranks; of what other paths could see nobody knows."""
-        return Reliance.DTYPE if self._has_several_paths() else super()._reliance(runs)
+        """What the program could see of dtypes and ranks, and of classes of numbers, on any of its paths."""
+        seen = [run.recorder.has_seen_class for run in runs if isinstance(run, Run)]
+        self.recorder.has_seen_class = any(seen)
+        return super()._reliance(runs)
 
     def _watch_state(self) -> None:
         """Remember everything that the program can change besides its arguments."""

@@ -141,8 +141,30 @@ def is_array_of_jax(value: Any) -> bool:
     return isinstance(value, jax.Array)
 
 
+def item_kind(value: Any, reliance: int) -> Any:
+    """Of which kind an item of a list is, as far as a program relies on it; None for what a list may not hold."""
+    if isinstance(value, jax.Array):
+        return _KINDS[Reliance(reliance)](value)
+    if type(value) is dict:
+        kinds = tuple([(key, item_kind(one, reliance)) for key, one in value.items()])
+        return None if any(kind is None for _, kind in kinds) else kinds
+    if type(value) is tuple:
+        found = tuple([item_kind(one, reliance) for one in value])
+        return None if None in found else found
+    return entry_guards.item_kind(value, reliance)
+
+
+@pure
+def items_are(values: Any, kind: str, reliance: int) -> bool:
+    """Whether all items of a list are of a kind."""
+    return all(repr(item_kind(value, reliance)) == kind for value in values)
+
+
 class JaxInputs(entry_guards.NumpyInputs):
     """What enters a capture."""
+
+    items_are = staticmethod(items_are)
+    item_kind = staticmethod(item_kind)
 
     def number_kind(self, value: Any = 1.0) -> Kind:
         """A number."""

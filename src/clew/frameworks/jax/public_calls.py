@@ -146,6 +146,8 @@ def _calling(original: Callable[..., Any], current: Current) -> Callable[..., An
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = current()
+        if recorder is not None and not recorder.open:  # a piece of the program runs on plain values
+            args, kwargs = recorder.concrete(args), recorder.concrete(kwargs)
         if recorder is None or not recorder.is_recording():
             return original(self, *args, **kwargs)
         if names.is_public(self) or isinstance(self, (jax.numpy.ufunc, type)):

@@ -68,7 +68,8 @@ class JaxRecorder(NumpyRecorder):
 
     def show_class(self, traced: Any) -> None:
         """The program asks of which class a value is."""
-        self.has_seen_class = self.has_seen_class or issubclass(type(traced), TracedPython)
+        is_seen = self.open and not self.depth and issubclass(type(traced), TracedPython)
+        self.has_seen_class = self.has_seen_class or is_seen
 
     def is_recording(self) -> bool:
         """Whether what the program does now is recorded: it runs itself, and no transform of JAX's is in between."""
@@ -132,7 +133,7 @@ class JaxRecorder(NumpyRecorder):
         """The value with arrays and numbers in the place of stand-ins."""
         if type(value) is NativeTracer:
             return value.traced.plain
-        if callable(value) and not is_traced(value) and not isinstance(value, type):
+        if callable(value) and not is_traced(value) and not isinstance(value, type) and is_leaf_of_jax(value):
             return getattr(value, "__clew_original__", value)
         if type(value) in _PLAIN_NESTS:
             return super().concrete(value)
@@ -151,7 +152,7 @@ class JaxRecorder(NumpyRecorder):
             if type(place) is Node:
                 self.note_type(place, value)
             return self.tracer(value, place)
-        if callable(value) and not isinstance(value, (type, numpy.dtype)):
+        if callable(value) and not isinstance(value, (type, numpy.dtype)) and is_leaf_of_jax(value):
             return self._function(value, place)
         if type(value) in _PLAIN_RESULTS or (not isinstance(value, tuple) and is_leaf_of_jax(value)):
             return super().result(value, place)
@@ -243,7 +244,9 @@ class JaxRecorder(NumpyRecorder):
     def public(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a public function of JAX's."""
         if not self.is_recording():
-            return self.natively(function, args, kwargs) if self.open else function(*args, **kwargs)
+            if not self.open:
+                return function(*self.concrete(args), **self.concrete(kwargs))
+            return self.natively(function, args, kwargs)
         args = tuple([self._whole(value) for value in args])
         given = leaves_of((args, kwargs))
         if any(map(transforms.is_user_function, given)):

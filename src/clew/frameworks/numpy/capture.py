@@ -38,7 +38,7 @@ from clew.capture.state.reachable import behind, signature_of
 from clew.capture.state.slots import Slot
 from clew.capture.state.surroundings import functions_of
 from clew.capture.symbolic.wrap import install
-from clew.errors import CaptureError
+from clew.errors import CaptureError, ClewError
 from clew.frameworks.numpy import caches, call_sites, constructors, number_functions, opaque_calls, random_streams
 from clew.frameworks.numpy.array_proxy import Places, Reliance, is_traced
 from clew.frameworks.numpy.effects import METHODS, is_function
@@ -239,6 +239,7 @@ class Run(ExampleRun):
         reliance = self._reliance(runs)
         entry.write(self.after_inputs, self._owners(), reliance, least_ranks)
         entry.write_choices([one for run in runs for one in run.inputs.chosen()], reliance, least_ranks)
+        self._read_numbers(graph)
         self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
 
     def _reliance(self, runs: list[Run]) -> Reliance:
@@ -299,7 +300,14 @@ def capture_by(
     def island_for(error: CannotFollow) -> Any:
         return None if options.refuses_opaque else find_island(error, fn, findings.islands)
 
-    captured = capture_until_known(explore, findings, options, island_for)
+    try:
+        captured = capture_until_known(explore, findings, options, island_for)
+    except ClewError:
+        if not any(slot.is_only_read for slot in findings.lifted.values()):
+            raise
+        findings = Findings()
+        findings.reads_numbers = False
+        captured = capture_until_known(explore, findings, options, island_for)
     lift_guards(captured.graph)
     return captured
 
