@@ -539,3 +539,26 @@ def test_a_function_that_was_compiled_with_other_variables_is_refused() -> None:
     scaled.clear_cache()
     captured = clew.trace(scaled, (X,))
     assert (captured(X) == scaled(X)).all()
+
+
+def test_what_was_compiled_for_other_sizes_with_other_variables_is_not_done_anew() -> None:
+    weights = {"scale": 2.0}
+
+    @jax.jit
+    def scaled(x):
+        return x * weights["scale"]
+
+    scaled(X)
+    weights["scale"] = 3.0
+    longer = jnp.arange(5.0)
+    graph = clew.trace(scaled, (longer,))
+    assert_same(scaled(longer), graph(longer))
+    with pytest.raises(GuardError, match="float32"):
+        graph(X)  # for which JAX goes on with what it compiled
+
+
+def test_a_function_without_variables_is_good_for_other_sizes_after_it_was_compiled() -> None:
+    doubled = jax.jit(lambda x: x * 2)
+    doubled(X)
+    graph = clew.trace(lambda x: doubled(x) + 1, (jnp.arange(5.0),))
+    assert_same(X * 2 + 1, graph(X))

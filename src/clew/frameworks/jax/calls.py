@@ -15,11 +15,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy
-from jax._src.lax import lax as internal
 from jax.extend import core
 from jax.extend.core import Primitive
 
 from clew.errors import GraphError
+from clew.frameworks.jax import private
 from clew.frameworks.jax.kinds import dtype_of, key_dtype, spec_of
 from clew.ir.effects import pure
 
@@ -246,7 +246,7 @@ def _plain_dtype(value: Any) -> Any:
 @pure
 def weak(value: Any, kind: str) -> Any:
     """A number as an array of a weak type, as JAX makes of Python's numbers."""
-    return internal._convert_element_type(value, dtype_of(kind), weak_type=True)
+    return private.converted(value, dtype_of(kind))
 
 
 @pure

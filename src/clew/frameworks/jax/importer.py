@@ -14,11 +14,10 @@ from typing import Any, NamedTuple, NoReturn
 import jax
 import jax.numpy as jnp
 import numpy
-from jax._src import source_info_util
 from jax.extend import core
 
 from clew.errors import CaptureError
-from clew.frameworks.jax import calls
+from clew.frameworks.jax import calls, private
 from clew.frameworks.jax.calls import as_jaxpr
 from clew.frameworks.jax.kinds import kind_of_aval, type_of_aval
 from clew.frameworks.jax.matching import SEVERAL, is_equation, map_slots
@@ -298,7 +297,7 @@ def setting(name: str) -> Any:
 def source_of(eqn: Any) -> SourceLine | None:
     """The user's line that made an equation."""
     traceback = eqn.source_info.traceback
-    frames = () if traceback is None else source_info_util.user_frames(traceback)
+    frames = () if traceback is None else private.user_frames(traceback)
     for frame in frames:
         if not frame.file_name.startswith(PACKAGE_FOLDER):
             return SourceLine(frame.file_name, frame.start_line, frame.function_name.rpartition(".")[2])

@@ -12,7 +12,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy
-from jax._src import core, pjit, tree_util
+from jax._src import core, linear_util, pjit, source_info_util, tree_util
+from jax._src.interpreters import partial_eval
+from jax._src.lax import lax as internal_lax
 from jax._src.lib import jax_jit
 
 Trace = core.Trace
@@ -22,6 +24,24 @@ ScalarMaker: Any = type(jnp.float32)
 JIT_MODULE: dict[str, Any] = vars(pjit)
 INFER, RUN, CALLER = "_infer_params", "_run_python_pjit", "cache_miss"
 """The two functions in ``JIT_MODULE`` that every jitted call goes through that is not compiled, and their caller."""
+
+
+STAGING_RULES: Any = partial_eval.custom_staging_rules
+"""How primitives are traced, by primitive, where that is not as usual."""
+JIT_PRIMITIVE: Any = pjit.jit_p
+DynamicTrace = partial_eval.DynamicJaxprTrace
+WrappedFunction = linear_util.WrappedFun
+transformation = linear_util.transformation2
+
+
+def user_frames(traceback: Any) -> Any:
+    """The frames of the user's own code in a traceback of JAX's."""
+    return source_info_util.user_frames(traceback)
+
+
+def converted(value: Any, dtype: Any) -> Any:
+    """An array of another dtype, of weak type."""
+    return internal_lax._convert_element_type(value, dtype, weak_type=True)
 
 
 def current_trace() -> Any:
@@ -53,6 +73,12 @@ def compiled_body(function: Any, info: Any, args: tuple[Any, ...], kwargs: dict[
     mesh = pjit.get_ctx_mesh(info.use_resource_env)
     known = pjit._infer_params_cached(function, info, signature, avals, mesh).pjit_params
     return None if known is None else _described(known)
+
+
+def compilations(function: Any) -> int:
+    """For how many kinds of arguments JAX has traced a jitted function, and goes on to use what it has traced."""
+    held = [key[0] for key in pjit._infer_params_cached.cache_keys()]
+    return sum(one() is function for one in held)
 
 
 def traced_body(function: Any, info: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import builtins
 import contextlib
 import functools
+import inspect
 import io
 import sys
 from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
+from types import CellType, ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
 
 import jax
@@ -23,12 +24,15 @@ import numpy
 from clew.capture.patches import Patches
 from clew.capture.python import imported_names
 from clew.capture.python.imported_names import noted
+from clew.capture.state.reachable import global_names
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.frameworks.jax import names, private, transforms
+from clew.frameworks.jax.array_proxy import TracedJaxArray
+from clew.frameworks.jax.kinds import kind_of
 from clew.frameworks.jax.recorder import JaxRecorder
 from clew.frameworks.numpy.opaque_calls import where
-from clew.ir.source import is_hidden
+from clew.ir.source import is_hidden, is_installed
 
 Current: TypeAlias = Callable[[], "JaxRecorder | None"]
 
@@ -206,8 +210,11 @@ def jitted(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwargs: Any) -
 def _check_compiled(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwargs: Any) -> None:
     """Raise if JAX has compiled a function when variables around it were others: it goes on with what it compiled."""
     plain, named = recorder.concrete(args), recorder.concrete(kwargs)
+    others = 0 if recorder.bodies.open else private.compilations(fun)
     with recorder.paused(), recorder.places.suspended(), contextlib.redirect_stdout(io.StringIO()):
         compiled = None if recorder.bodies.open else private.compiled_body(fun, info, plain, named)
+        if others > (compiled is not None) and _reads_variables(fun):
+            _rely_on_kinds(recorder, (args, kwargs))
         if compiled is None:
             return
         anew = functools.wraps(fun)(lambda *given, **given_named: fun(*given, **given_named))
@@ -220,6 +227,30 @@ def _check_compiled(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwarg
             why="a variable that it reads has changed since, and JAX goes on with what it compiled",
             fixes=(f"{name}.clear_cache() or jax.clear_caches() before the capture", "make the variable an argument"),
         )
+
+
+def _rely_on_kinds(recorder: JaxRecorder, nest: Any) -> None:
+    """With arguments of other kinds JAX goes on with what it has compiled before, whatever variables hold now."""
+    for leaf in [leaf for leaf in jax.tree_util.tree_leaves(nest) if type(leaf) is TracedJaxArray]:
+        node = recorder.argument(leaf)
+        recorder.guard(recorder.create(kind_of, (node,)), kind_of(leaf.plain))
+
+
+def _reads_variables(function: Any) -> bool:
+    """Whether a function, or one that it calls by a name, reads variables that may be set anew."""
+    waiting, seen = [function], set()
+    while waiting:
+        found = inspect.unwrap(waiting.pop())
+        code = getattr(found, "__code__", None)
+        if code is None or code in seen or is_installed(code):
+            continue
+        seen.add(code)
+        held = [found.__globals__.get(name) for name in global_names(code)]
+        held += [cell.cell_contents for cell in found.__closure__ or () if cell != CellType()]
+        waiting += [one for one in held if callable(one)]
+        if not all(one is None or callable(one) or isinstance(one, ModuleType) for one in held):
+            return True
+    return False
 
 
 def _is_of_jax(function: Any) -> bool:

@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from jax._src import core, linear_util, pjit
-from jax._src.interpreters import partial_eval
-
 from clew.capture.patches import Patches
+from clew.frameworks.jax import private
 
 _outermost: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_jax_trace", default=None)
 
@@ -24,13 +22,12 @@ _outermost: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_jax_trace
 @contextmanager
 def whole_calls() -> Iterator[None]:
     """Inside of this, traces that say ``this_trace`` keep calls of jitted functions whole."""
-    rules: Any = partial_eval.custom_staging_rules
     token = _outermost.set(None)
     try:
         with Patches() as patches:
-            patches.in_dict(rules, pjit.jit_p, _keeping)  # type: ignore[arg-type]
+            patches.in_dict(private.STAGING_RULES, private.JIT_PRIMITIVE, _keeping)
             for name in ("process_custom_jvp_call", "process_custom_vjp_call"):
-                patches.on_class(partial_eval.DynamicJaxprTrace, name, _entering)
+                patches.on_class(private.DynamicTrace, name, _entering)
             yield
     finally:
         _outermost.reset(token)
@@ -38,7 +35,7 @@ def whole_calls() -> Iterator[None]:
 
 def this_trace() -> None:
     """The trace that is running now is the one of the program."""
-    _outermost.set(core.trace_ctx.trace)
+    _outermost.set(private.current_trace())
 
 
 def _keeping(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,10 +47,10 @@ def _keeping(original: Callable[..., Any]) -> Callable[..., Any]:
     return stage
 
 
-@linear_util.transformation2
+@private.transformation
 def _as_program(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Run what is traced here as a part of the program."""
-    token = _outermost.set(core.trace_ctx.trace)
+    token = _outermost.set(private.current_trace())
     try:
         return function(*args, **kwargs)
     finally:
@@ -63,7 +60,7 @@ def _as_program(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def _entering(original: Callable[..., Any]) -> Callable[..., Any]:
     def process(trace: Any, primitive: Any, *rest: Any, **options: Any) -> Any:
         if trace is _outermost.get():
-            rest = tuple(_as_program(one) if isinstance(one, linear_util.WrappedFun) else one for one in rest)
+            rest = tuple(_as_program(one) if isinstance(one, private.WrappedFunction) else one for one in rest)
         return original(trace, primitive, *rest, **options)
 
     return process
