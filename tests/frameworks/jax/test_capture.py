@@ -226,9 +226,11 @@ def test_weak_types_are_guarded() -> None:
         graph(jnp.float32(1.0))
 
 
-def test_variables_around_are_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fractions_around_are_read_at_each_call_and_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = clew.trace(scaled, (X,))
     monkeypatch.setitem(globals(), "scale", 3.0)
+    assert_same(scaled(X), graph(X))
+    monkeypatch.setitem(globals(), "scale", "text")
     with pytest.raises(GuardError, match="scale"):
         graph(X)
 

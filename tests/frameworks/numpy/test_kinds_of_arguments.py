@@ -150,3 +150,8 @@ def test_arrays_in_a_list_are_written_to_and_put_back() -> None:
     found, wanted = [X.copy() for _ in range(3)], [X.copy() for _ in range(3)]
     same(graph(found), written_to(wanted))
     same(found, wanted)
+
+
+def test_a_lambda_that_gives_back_what_it_is_given() -> None:
+    graph = clew.trace(lambda values: values, (X,))
+    assert graph(MATRIX) is MATRIX

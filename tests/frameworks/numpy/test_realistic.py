@@ -23,5 +23,5 @@ def test_no_verdict_is_worse(name: str, way: str) -> None:
 
 def test_most_are_general() -> None:
     counts = {way: sum(kind == GENERAL for kind in found.values()) for way, found in VERDICTS.items()}
-    assert len(PROGRAMS) >= 120 and counts["trace"] >= 90 and counts["dynamic"] >= 100
+    assert len(PROGRAMS) >= 120 and counts["trace"] >= 0.75 * len(PROGRAMS) and counts["dynamic"] >= 0.75 * len(PROGRAMS)
     assert all(len(program.calls) >= 5 for program in PROGRAMS.values())

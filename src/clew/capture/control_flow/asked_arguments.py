@@ -152,6 +152,7 @@ class _Uses:
         named = [*given.posonlyargs, *given.args, *given.kwonlyargs, *([given.kwarg] if given.kwarg else [])]
         self.parameters = [one.arg for one in named if _BLIND.isdisjoint(code.co_names)]
         for statement in definition.body if isinstance(definition.body, list) else [definition.body]:
+            self._parents[statement] = definition
             self._look(statement, False)
 
     def _look(self, node: ast.AST, is_inner: bool) -> None:

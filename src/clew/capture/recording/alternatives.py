@@ -187,19 +187,25 @@ class Choices:
             array = self.kinds.array_kind(name, self.tried.guesses.get(name, 0))
             return [NONE, *self._texts(name), self.kinds.number_kind(), *([] if array is None else [array])]
         if type(value) is str:
-            own = Kind(repr(value), is_text, (value,), value)
-            others = [kind for kind in self._texts(name) if kind.label != own.label]
-            anything = is_parameter and name in self.asked.only_compared and bool(others or none)
-            anything = anything and len(self.asked.texts.get(name, ())) <= _MOST_TEXTS
-            longer = "another text" + "".join([kind.label for kind in (own, *others)])
-            unknown = [Kind("text", is_any_text, (), longer)] if anything else []
-            return [own, *others, *none, *unknown]
+            return self._kinds_of_text(value, name, none, is_parameter)
         if not is_optional:
             return []
         if type(value) in (int, float):
             return [NONE, self.kinds.number_kind(value)]
         own_kind = self.kinds.own_array_kind(value)
         return [] if own_kind is None else [NONE, own_kind]
+
+    def _kinds_of_text(self, value: str, name: str, none: list[Kind], is_parameter: bool) -> list[Kind]:
+        """Those that the program names, and any other if all that it does is to compare."""
+        own = Kind(repr(value), is_text, (value,), value)
+        texts = self.asked.texts.get(name, [])
+        others = [kind for kind in self._texts(name) if kind.label != own.label]
+        is_any = is_parameter and name in self.asked.only_compared and 0 < len(texts) <= _MOST_TEXTS
+        if is_any and value not in texts:
+            return [*others, *none, Kind("text", is_any_text, (), value)]
+        longer = "another text" + "".join([kind.label for kind in (own, *others)])
+        unknown = [Kind("text", is_any_text, (), longer)] if is_any else []
+        return [own, *others, *none, *unknown]
 
     def _texts(self, name: str) -> list[Kind]:
         texts = self.asked.texts.get(name, [])[:_MOST_TEXTS]
