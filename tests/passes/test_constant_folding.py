@@ -194,3 +194,24 @@ def test_random_programs(drawn):
     clew.constant_folding(module)
     module.graph.lint()
     torch.testing.assert_close(module(*inputs), expected, rtol=0, atol=0, equal_nan=True)
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.tensor([1.0, 2.0]))
+
+    def forward(self, x):
+        return x * torch.sqrt(self.scale * 2)
+
+
+def test_under_the_compiler():
+    torch._dynamo.reset()
+    x = torch.randn(3, 2)
+    captured = clew.constant_folding(clew.trace(Scaled(), (x,)))
+    assert "sqrt" not in captured.code
+    compiled = torch.compile(captured, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), Scaled()(x))
+    captured.scale.add_(1)
+    with pytest.raises(clew.GuardError, match=r"self\.scale is unchanged"):
+        compiled(x)

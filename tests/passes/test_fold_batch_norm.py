@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import clew
@@ -169,3 +170,57 @@ def test_inside_of_branches():
     assert [node.target for node in body.find_nodes(op="call_module")] == ["first.0"]
     same_as(captured, model, (x,), tolerance=1e-5)
     same_as(captured, model, (-x,), tolerance=1e-5)
+
+
+# ---- functional calls ------------------------------------------------------------------------------------------------
+
+CALLS = {
+    "conv": (lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)), (2, 3, 6, 6)),
+    "without bias": (lambda: nn.Sequential(nn.Conv2d(4, 4, 3, bias=False, groups=2), nn.BatchNorm2d(4)), (2, 4, 6, 6)),
+    "plain norm": (lambda: nn.Sequential(nn.Conv1d(3, 4, 3), nn.BatchNorm1d(4, affine=False)), (2, 3, 6)),
+    "linear": (lambda: nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)), (5, 3)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_functional_calls(name):
+    make, shape = CALLS[name]
+    model, x = make(), torch.randn(shape)
+    for _ in range(3):
+        model(torch.randn(shape) * 2 + 1)
+    captured = clew.inline_modules(clew.trace(model.eval(), (x,)))
+    clew.fold_batch_norm(captured)
+    captured.graph.lint()
+    assert "batch_norm" not in targets(captured)
+    torch.testing.assert_close(captured(x), model(x), rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        captured.get_parameter("0.weight").mul_(2)  # which it shares with the original
+        captured.get_buffer("1.running_mean").add_(1)
+    torch.testing.assert_close(captured(x), model(x), rtol=1e-4, atol=1e-5)
+    captured(x).sum().backward()
+    assert captured.get_parameter("0.weight").grad is not None
+
+
+class WrittenBefore(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
+
+    def forward(self, x):
+        hidden = F.conv2d(x, self.conv.weight, self.conv.bias)
+        self.norm.running_mean.add_(1)
+        return F.batch_norm(hidden, self.norm.running_mean, self.norm.running_var, self.norm.weight, self.norm.bias)
+
+
+def test_statistics_that_the_program_writes_stay():
+    model, x = WrittenBefore().eval(), torch.randn(1, 3, 5, 5)
+    captured = clew.fold_batch_norm(clew.trace(copy.deepcopy(model), (x,)))
+    assert "batch_norm" in targets(captured)
+    torch.testing.assert_close(captured(x), model(x))
+
+
+def test_a_linear_call_of_another_rank_is_refused():
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)).eval()
+    captured = clew.fold_batch_norm(clew.inline_modules(clew.trace(model, (torch.randn(5, 3),))))
+    with pytest.raises(clew.GuardError, match="ndim"):
+        captured(torch.randn(5, 4, 3))

@@ -308,3 +308,28 @@ def test_functions_and_symbolic_traces(x):
     with function.patch("model.rest", torch.zeros(2, 4)), symbolic.patch("0", lambda value: value * 0 - 1):
         assert torch.equal(function(x), torch.ones(2, 4)) and torch.equal(symbolic(x), torch.zeros(2, 4))
     torch.testing.assert_close(function(x), model.rest(model.first(x)) + 1)
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)))
+
+
+def test_under_the_compiler():
+    """A program that was compiled before or inside of a context is patched as long as the context is open."""
+    torch._dynamo.reset()
+    model, x = Small().eval(), torch.randn(3, 4)
+    captured = clew.trace(model, (x,))
+    compiled = torch.compile(captured, backend="eager")
+    plain = model(x)
+    torch.testing.assert_close(compiled(x), plain)
+    with captured.patch("first", lambda value: value * 0), captured.record("second") as seen:
+        expected = captured(x)
+        torch.testing.assert_close(compiled(x), expected)
+        torch.testing.assert_close(torch.compile(captured, backend="eager")(x), expected)
+    assert not torch.equal(expected, plain) and torch.equal(seen["second"], expected)
+    torch.testing.assert_close(compiled(x), plain)

@@ -7,26 +7,33 @@ not in training mode: batch norm would use the statistics of the batch there, an
 
 A pair is folded only if the layer is called once, nobody else uses its result or its weights, both are torch's own
 without hooks or parametrizations, the norm has running statistics, and their numbers are of one dtype. Where a norm
-could take other axes for the channels (``BatchNorm1d``), a guard on the rank is added.
+could take other axes for the channels (``BatchNorm1d``), a guard on the rank is added. Functional calls
+(``F.batch_norm`` of ``F.conv2d``) get weights that the graph computes from those of now, so that nothing is assumed;
+``constant_folding`` computes them ahead.
 """
 
 from __future__ import annotations
 
 import copy
+import operator
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from clew.frameworks.torch.effects import module_effect
 from clew.frameworks.torch.unchanged import is_hooked
 from clew.ir.arguments import all_nodes
+from clew.ir.effects import resolve
 from clew.ir.graph import Graph
-from clew.ir.guards import guard, referred_paths
+from clew.ir.guards import guard, is_guard, referred_paths
 from clew.ir.guests import Effect
 from clew.ir.node import Node
+from clew.ir.types import ArrayType
+from clew.passes.gather import OUTSIDE, Memory
 from clew.passes.program import ProgramT, Root, add_guards, graph_in, mode_guard, opened
 
 _PAIRS: dict[type, tuple[Any, int]] = {
@@ -60,7 +67,83 @@ def fold_batch_norm(program: ProgramT) -> ProgramT:
             held = {path for path in read if path.startswith(f"{pair.layer.target}.")}
             if calls[id(layer)] == 1 and not held and root.may_replace(pair.layer.target):
                 _fold(pair, graph, root)
+        for each in graphs:
+            for norm in each.find_nodes(op="call_function", target=F.batch_norm):
+                _fold_call(each, norm)
     return program
+
+
+# ---- functional calls ------------------------------------------------------------------------------------------------
+
+_CALLS = {F.conv1d: 3, F.conv2d: 4, F.conv3d: 5, F.linear: 2}
+"""The calls that a norm is folded into, and the rank of what they return; their weights have an output each row."""
+_BOUND = ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps")
+
+
+def _fold_call(graph: Graph, norm: Node) -> None:
+    """Fold a call of ``F.batch_norm`` that uses running statistics into the call before it, if it can be."""
+    given = {**dict(zip(_BOUND, norm.args, strict=False)), **norm.kwargs}
+    layer = given["input"]
+    is_off = given.get("training", False) is False and isinstance(given.get("running_mean"), Node)
+    if not is_off or not isinstance(layer, Node) or layer.target not in _CALLS or len(layer.users) != 1:
+        return
+    bound = {**dict(zip(("input", "weight", "bias"), layer.args, strict=False)), **layer.kwargs}
+    tensors = [bound.get("weight"), bound.get("bias"), *(given.get(name) for name in _BOUND[1:5])]
+    held = [one for one in tensors if one is not None]
+    kind = layer.value_type
+    if not isinstance(kind, ArrayType) or len(kind.shape) != _CALLS[layer.target] or not _are_weights(held):
+        return
+    for one in held:
+        if one > layer:
+            layer.prepend(one)
+    with graph.inserting_before(layer):
+        made = _call_weights(graph, bound, given, len(kind.shape))
+    for node in made:
+        node.source, node.meta = norm.source, dict(norm.meta)
+    *_, weight, bias = made
+    rest = layer.args[3:]
+    layer.args = (bound["input"], weight, bias, *rest)
+    layer.kwargs = {name: one for name, one in layer.kwargs.items() if name not in ("input", "weight", "bias")}
+    if layer.target in (F.conv1d, F.linear):
+        _require_rank(layer, _CALLS[layer.target])
+    layer.meta = {**layer.meta, **norm.meta}
+    norm.replace_all_uses_with(layer)
+    graph.erase_node(norm)
+
+
+def _are_weights(nodes: list[Any]) -> bool:
+    """Whether these are weights and buffers of the module, of one dtype, which nothing in the graph writes into."""
+    found = [resolve(one.graph.owning_module, str(one.target)) for one in nodes if isinstance(one, Node)]
+    if len(found) != len(nodes) or not all(one.op == "get_attr" for one in nodes):
+        return False
+    if not all(isinstance(one, torch.Tensor) for one in found) or len({(one.dtype, one.device) for one in found}) != 1:
+        return False
+    memory = Memory(nodes[0].graph)
+    outside = memory.find(OUTSIDE)
+    writes = [one for one, effect in memory.effect.items() if effect in (Effect.WRITE, Effect.UNKNOWN)]
+    return not any(outside in memory.touched(one) for one in writes if not is_guard(one))
+
+
+def _call_weights(graph: Graph, bound: dict[str, Any], given: dict[str, Any], rank: int) -> list[Node]:
+    """The nodes that compute the weight and the bias, which come last."""
+    call = graph.call_function
+    made = [call(operator.add, (given["running_var"], given.get("eps", 1e-5)))]
+    made.append(call(torch.rsqrt, (made[-1],)))
+    if given.get("weight") is not None:
+        made.append(call(operator.mul, (made[-1], given["weight"])))
+    scale = made[-1]
+    mean, own = given["running_mean"], bound.get("bias")
+    made.append(call(torch.neg, (mean,)) if own is None else call(operator.sub, (own, mean)))
+    made.append(call(operator.mul, (made[-1], scale)))
+    if given.get("bias") is not None:
+        made.append(call(operator.add, (made[-1], given["bias"])))
+    bias = made[-1]
+    made.append(graph.call_method("reshape", (scale, -1, *[1] * (1 if rank == 2 else rank - 1))))
+    weight = call(operator.mul, (bound["weight"], made[-1]))
+    return [*(one for one in made if one is not bias), weight, bias]
+
+
+# ---- layers ----------------------------------------------------------------------------------------------------------
 
 
 def _pairs(graph: Graph, root: Root) -> list[_Pair]:

@@ -504,6 +504,8 @@ class _IntervenedForward:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         module = self._module()
         active = active_for(module)
+        if active and is_compiling():  # which would read how the copy of the graph is made
+            return outside(run_intervened, module, active, args, kwargs)
         return run_intervened(module, active, args, kwargs) if active else self._usual(*args, **kwargs)
 
 
