@@ -45,7 +45,9 @@ def test_mermaid_has_subgraphs_and_all_edges():
 
 def test_model_explorer_has_namespaces_and_edges():
     captured = captured_deciding()
-    (graph,) = json.loads(clew.to_model_explorer(captured))["graphs"]
+    found = json.loads(clew.to_model_explorer(captured))
+    assert found["label"] == "Deciding"  # without a label the explorer refuses the file
+    (graph,) = found["graphs"]
     nodes = {node["id"]: node for node in graph["nodes"]}
     spaces = {node["namespace"] for node in nodes.values()}
     assert "if y.sum() > 0/if true" in spaces and "" in spaces
@@ -66,6 +68,8 @@ def test_netron_has_all_nodes_and_bodies_as_graphs():
     first = found["modules"][0]
     values = {argument["name"] for argument in first["arguments"]}
     assert {name for node in first["nodes"] for one in node["inputs"] for name in one["value"]} <= values
+    small, whole = (json.loads(clew.to_netron(captured_model(), details=details)) for details in (False, True))
+    assert len(whole["modules"][0]["nodes"]) == len(small["modules"][0]["nodes"]) + 2  # x.shape, x.shape[0]
 
 
 @pytest.mark.parametrize("depth", [None, 0, 1, 9])

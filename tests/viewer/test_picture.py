@@ -50,6 +50,21 @@ def test_blocks_with_other_settings_are_not_equal():
     assert copies == [1, 1, 1, 1]
 
 
+def test_what_a_pass_puts_between_nodes_of_a_module_is_inside_of_it():
+    captured = captured_model(depth=2)
+    graph = captured.graph
+    act, out = (next(node for node in graph.nodes if node.name == name) for name in ("blocks_0_act", "output"))
+    with graph.inserting_after(act):
+        inside = graph.call_function(torch.neg, (act,))
+    act.replace_all_uses_with(inside, lambda user: user is not inside)
+    with graph.inserting_before(out):
+        outside = graph.call_function(torch.neg, (out.args[0],))
+    out.args = (outside,)
+    picture = picture_of(captured)
+    around = [picture.parts[picture.parents[picture.numbers[node]]] for node in (inside, outside)]
+    assert [box.path for box in around if isinstance(box, Box)] == ["blocks.0", ""]
+
+
 def test_every_node_is_one_part_and_edges_lead_from_makers_to_users():
     picture = picture_of(captured_model())
     nodes = [part.node for part in picture.parts if part.node is not None]

@@ -14,6 +14,7 @@ from typing import Any
 
 from clew.ir.arguments import references
 from clew.ir.format import format_argument, format_target
+from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.viewer.document import class_of, label_of
@@ -154,7 +155,7 @@ def to_model_explorer(captured: Any, path: str | Path | None = None) -> str:
     for part in picture.parts:
         if isinstance(part, Step) or part.node is not None:
             nodes.append(_explorer_node(picture, part, incoming.get(part.number, [])))
-    found = {"graphs": [{"id": picture.name, "nodes": nodes}]}
+    found = {"label": picture.name, "graphs": [{"id": picture.name, "nodes": nodes}]}
     return _written(json.dumps(found, indent=1, ensure_ascii=True), path)
 
 
@@ -203,14 +204,14 @@ _CATEGORIES = {
 }  # fmt: skip
 
 
-def to_netron(captured: Any, path: str | Path | None = None) -> str:
+def to_netron(captured: Any, path: str | Path | None = None, *, details: bool = False) -> str:
     """The graph as JSON that Netron opens; give the file the ending ``.netron``. Modules are flat there; bodies of
-    control flow are graphs of their own."""
+    control flow are graphs of their own. ``details`` as for ``to_dot``."""
     picture = picture_of(captured)
     graphs = [(picture.name, picture.graph)]
     modules = []
     for name, graph in graphs:
-        modules.append(_netron_module(picture, name, graph))
+        modules.append(_netron_module(picture, name, [*_shown_nodes(picture, graph, details)]))
         for node in graph.nodes:
             part = picture.parts[picture.numbers[node]]
             for body in part.items if isinstance(part, Box) and part.role == "control" else ():
@@ -221,8 +222,15 @@ def to_netron(captured: Any, path: str | Path | None = None) -> str:
     return _written(json.dumps(found, indent=1, ensure_ascii=True), path)
 
 
-def _netron_module(picture: Picture, name: str, graph: Any) -> dict[str, Any]:
-    nodes = list(graph.nodes)
+def _shown_nodes(picture: Picture, graph: Graph, details: bool) -> Iterator[Node]:
+    for node in graph.nodes:
+        part = picture.parts[picture.numbers[node]]
+        if details or not part.is_minor:
+            yield node
+
+
+def _netron_module(picture: Picture, name: str, nodes: list[Node]) -> dict[str, Any]:
+    known = set(nodes)
     arguments = [{"name": node.name, **_netron_type(node)} for node in nodes]
     return {
         "name": name,
@@ -233,8 +241,9 @@ def _netron_module(picture: Picture, name: str, graph: Any) -> dict[str, Any]:
             for node in nodes
             if node.op == "output"
             for used in references(node.args)
+            if used in known
         ],
-        "nodes": [_netron_node(picture, node) for node in nodes if node.op not in ("placeholder", "output")],
+        "nodes": [_netron_node(picture, node, known) for node in nodes if node.op not in ("placeholder", "output")],
     }
 
 
@@ -249,7 +258,7 @@ def _dimension(size: Any) -> Any:
     return size if isinstance(size, int) else str(size)
 
 
-def _netron_node(picture: Picture, node: Node) -> dict[str, Any]:
+def _netron_node(picture: Picture, node: Node, known: set[Node]) -> dict[str, Any]:
     kind = class_of(node, getattr(picture.program, "root", picture.program))
     type_found = {"name": kind or format_target(node.target).rpartition(".")[2]}
     category = _CATEGORIES.get(family_of(node, kind))
@@ -260,7 +269,7 @@ def _netron_node(picture: Picture, node: Node) -> dict[str, Any]:
     return {
         "name": node.name,
         "type": {**type_found, **({"category": category} if category else {})},
-        "inputs": [{"name": f"input {place}", "value": [used.name]} for place, used in enumerate(node._inputs)],
+        "inputs": [{"name": used.name, "value": [used.name]} for used in node._inputs if used in known],
         "outputs": [{"name": "output", "value": [node.name]}],
         "attributes": attributes,
     }

@@ -269,13 +269,31 @@ def _numbers(item: Step | Box) -> Iterator[int]:
 
 def _calls(node: Node, around: str) -> list[tuple[str, str, str]]:
     """The calls of modules that a node is inside of, those around ``around`` left out: key, path and class of each."""
+    found = _recorded_in(node)
+    if not found and node.op not in ("placeholder", "output") and not stack_of(node):
+        found = _shared([_recorded_in(other) for other in (*node._inputs, *node.users)])
+    return [call for call in found if call[1] and call[1] != around and not around.startswith(f"{call[1]}.")]
+
+
+def _recorded_in(node: Node) -> list[tuple[str, str, str]]:
+    """The calls of modules that a node was recorded in, without the one that it is itself."""
     found = [
         (key, path, getattr(kind, "__name__", str(kind).rpartition(".")[2]))
         for key, (path, kind) in stack_of(node).items()
     ]
     if found and node.op == "call_module" and found[-1][1] == node.target:
         found.pop()
-    return [call for call in found if call[1] and call[1] != around and not around.startswith(f"{call[1]}.")]
+    return found
+
+
+def _shared(stacks: list[list[tuple[str, str, str]]]) -> list[tuple[str, str, str]]:
+    """What all stacks begin with: a node that a pass has put between nodes of a module is inside of it."""
+    found = []
+    for calls in zip(*stacks, strict=False):
+        if len(set(calls)) > 1:
+            break
+        found.append(calls[0])
+    return found
 
 
 def _tail(path: str, around: str) -> str:

@@ -32,7 +32,8 @@ text { font-family: Inter, "Helvetica Neue", Helvetica, Arial, sans-serif; fill:
 .second { font-size: 10px; fill: #5b6577; }
 .type { font-family: Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 .card { fill: #ffffff; stroke: #b6bfcd; }
-.group { fill: #2f5fe0; fill-opacity: 0.045; stroke: #b6c2d6; }
+.group { fill: #f5f7fd; stroke: #b6c2d6; }
+.mask { fill: #f5f7fd; }
 .control { stroke: #e07b00; stroke-dasharray: 6 3; }
 .end { fill: #eef1f6; stroke: #4a5568; }
 .edge { fill: none; stroke: #7a8699; stroke-width: 1.2; }
@@ -224,9 +225,10 @@ class _Drawing:
         size = f'width="{inner.width:.1f}" height="{inner.height:.1f}"'
         yield f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" {size} rx="9"/>'
         yield from self.drawn(box, x, y)
+        width = min(_width(first, 7.2) + _width(second, 5.6) + 14, inner.width - 12)
+        yield f'<rect class="mask" x="{x + 6:.1f}" y="{y + 5:.1f}" width="{width:.1f}" height="17"/>'
         yield (
-            f'<text x="{x + 10:.1f}" y="{y + 17:.1f}" paint-order="stroke" stroke="#f4f7fd" stroke-width="5" '
-            f'stroke-linejoin="round"><tspan class="title">{_text(first)}</tspan>'
+            f'<text x="{x + 10:.1f}" y="{y + 17:.1f}"><tspan class="title">{_text(first)}</tspan>'
             f'<tspan class="second" dx="6">{_text(second)}</tspan></text>'
         )
 
