@@ -12,7 +12,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo compat check test test-python lint types bench view-bundle clean check-python
+.PHONY: help venv demo compat site check test test-python lint types bench view-bundle clean check-python
 
 # The rules of the house, the graph, its code and torch.fx's tests, and a sample of captures.
 QUICK := tests/architecture tests/ir tests/codegen tests/fx tests/capture/recording/test_example.py \
@@ -21,6 +21,7 @@ QUICK := tests/architecture tests/ir tests/codegen tests/fx tests/capture/record
 
 help:
 	@echo "make demo    capture a BERT, read, edit, verify, draw, save and load it; installs only what that needs"
+	@echo "make site    the pages as a site, in site/"
 	@echo "make compat  what works with which versions of Python and packages (docs/dev/compat.md)"
 	@echo "make check   lint, types and the quick tests: for every change"
 	@echo "make test    lint, types and all tests"
@@ -53,6 +54,13 @@ demo: | check-python
 	  $(PYTHON) -m venv .venv-demo && .venv-demo/bin/python -m pip install --quiet --disable-pip-version-check \
 	    -c constraints.txt -e '.[demo]' && touch .venv-demo/.installed; }
 	@if test -e $(STAMP); then $(RUN) examples/demo.py; else .venv-demo/bin/python examples/demo.py; fi
+
+# The site has an environment of its own as well: it needs no framework.
+site: | check-python
+	@test -e .venv-site/.installed || { $(PYTHON) -m venv .venv-site && .venv-site/bin/python -m pip install --quiet \
+	  --disable-pip-version-check -c constraints.txt '.[site]' && touch .venv-site/.installed; }
+	.venv-site/bin/mkdocs build --quiet
+	@echo "The site is in site/index.html; .venv-site/bin/mkdocs serve shows it."
 
 compat: $(STAMP)
 	$(RUN) -m benchmarks.compat --write

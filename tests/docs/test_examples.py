@@ -16,7 +16,8 @@ import pytest
 from .examples import Example, examples_in
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if path.exists()]
+PAGES = (*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "errors").glob("*.md")))
+DOCUMENTS = [path for path in (ROOT / "README.md", *PAGES) if path.exists()]
 
 
 @pytest.fixture
