@@ -32,6 +32,7 @@ from clew.ir.spellings import any_of
 from clew.ir.text import parse, text_and_objects, to_text
 from clew.ir.types import ArrayType, Type, parse_type, type_of
 from clew.runtime.function import GraphFunction
+from clew.translate.program import translate
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.new_values import fitted, with_item
@@ -241,6 +242,7 @@ __all__ = [
     "trace",
     "trace_graph",
     "trace_module",
+    "translate",
     "type_of",
     "verify",
     "view",

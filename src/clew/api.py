@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.util
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
@@ -21,14 +20,15 @@ from clew.capture.current_capture import LOCK, original_of
 from clew.capture.interrupts import DeferredSignals
 from clew.capture.options import Options, check_callable, given, stateful_objects, stateful_parts, static_names
 from clew.capture.symbolic import Tracer
-from clew.errors import CaptureError, MissingFramework, a_or_an
-from clew.frameworks import PACKAGES
+from clew.errors import CaptureError, a_or_an
 from clew.ir.guests import Guest
 from clew.runtime.choose import METHODS, framework_of, make_callable, make_captured, make_lazy, make_methods
 from clew.runtime.example import Example
 from clew.runtime.fast.module_fingerprint import Fingerprint
 from clew.runtime.framework_compilers import NativeFunction
 from clew.runtime.python_module import copy_with
+from clew.translate.lazy import LazyTranslation
+from clew.translate.program import check_target, translate
 
 
 def symbolic_trace(root: Any, concrete_args: Any = None) -> Any:
@@ -131,7 +131,8 @@ def trace_graph(
 
     Several objects give a tuple, no object a decorator, a Python module a copy whose functions trace themselves.
     Attributes of the objects that ``stateful`` lists, or that stand at these positions of the arguments (``[[0]]``,
-    ``[["cache"]]``), are read and written by the graph. ``to`` must be the framework of the program.
+    ``[["cache"]]``), are read and written by the graph. With ``to`` the result is a program of that framework (see
+    ``translate``).
     ``return_backend_traced_fn`` puts the framework's own compiler on top: ``torch.compile``, ``jax.jit``,
     ``tf.function``. Arguments named by ``static_argnums`` or ``static_argnames`` are constants of the capture. What
     does not contribute to the result is not in the graph, even if it might raise for other inputs. The rest is as for
@@ -159,6 +160,10 @@ def trace_graph(
     parts = (arg_stateful_idxs, kwarg_stateful_idxs)
     capture = functools.partial(_capture_graph, options, parts, to, return_backend_traced_fn)
     if args is None and kwargs is None:
+        source = framework_of(fn, (), {}, to).package
+        if to is not None and to != source:
+            here = functools.partial(_capture_graph, options, parts, None, False)
+            return LazyTranslation(original_of(fn), here, source, to)
         return make_lazy(original_of(fn), capture)
     return capture(fn, *given(args, kwargs), keep=False)[0]
 
@@ -183,13 +188,8 @@ def _capture_graph(
 
 def _check_wish(fn: Any, to: str | None, has_example: bool) -> None:
     """Refuse what ``trace_graph`` cannot do, before anything is run."""
-    if to is not None and to not in PACKAGES:
-        known = ", ".join(PACKAGES)
-        raise CaptureError(f"to={to!r} names no framework that Clew knows", fixes=(f"one of {known}",))
-    if to is not None and importlib.util.find_spec(to) is None:
-        raise MissingFramework(
-            f"to={to!r} asks for a framework, and {to} is not installed", fixes=(f"pip install clew[{to}]",)
-        )
+    if to is not None:
+        check_target(to)
     if isinstance(fn, ModuleType):
         if has_example:
             raise CaptureError(
@@ -285,7 +285,9 @@ def _capture(
     vars(made)["_example"] = Example(args, kwargs)
     if captured.module is not None and inspect.ismethod(fn) and not options.live:
         made._rely_on(Fingerprint(fn, captured.pins))  # it works on the original, which may change
-    if native:
-        made = NativeFunction(framework.package, made, options.static)
     result = made(*args, **kwargs) if options.keep and captured.several_paths else captured.result
+    if to is not None and to != framework.package:
+        made = translate(made, to)
+    if native:
+        made = NativeFunction(to or framework.package, made, options.static)
     return made, result, captured.pins

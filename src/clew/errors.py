@@ -257,3 +257,7 @@ class UsageError(ClewError, ValueError):
 
 class TargetError(ClewError, RuntimeError):
     """The program's own code failed before anything was captured: its import, or its constructor."""
+
+
+class TranslationError(ClewError, NotImplementedError):
+    """A program cannot be carried over to another framework."""

@@ -26,6 +26,7 @@ ROOMS = (
     "passes",
     "tools",
     "io",
+    "translate",
     "viewer",
     "api",
     "fx",

@@ -36,6 +36,16 @@ OF_EACH_FRAMEWORK = frozenset(
 """Files that have the same names in the folder of each framework: whoever knows one finds the way in all."""
 
 IDEAS = {
+    "translate.check": "the example on both sides",
+    "translate.control_flow": "branches and loops, which have bodies of their own",
+    "translate.guards": "the guards of a translated program",
+    "translate.lazy": "translation when called",
+    "translate.rows.torch_creation": "one kind of rows",
+    "translate.rows.torch_indexing": "one kind of rows",
+    "translate.rows.torch_layers": "one kind of rows",
+    "translate.rows.torch_python": "one kind of rows",
+    "translate.rows.torch_reductions": "one kind of rows",
+    "translate.sources.torch_modules": "entering layers is a pass over the graph",
     "capture.control_flow.alignment": "an algorithm: two graphs written as one",
     "capture.control_flow.liveness": "an analysis of source: which variables a piece of it sets and reads",
     "capture.control_flow.loops": "how one loop becomes a node",

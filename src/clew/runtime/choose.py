@@ -14,7 +14,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from clew.capture.state.reachable import global_names
-from clew.errors import CaptureError, MissingFramework
+from clew.errors import MissingFramework
 from clew.ir.arguments import leaves
 from clew.ir.graph import Graph
 from clew.ir.guests import Guest, guest, module_guest, present
@@ -86,17 +86,10 @@ def make_methods(package: str, module: Any, captures: dict[str, Any]) -> Any:
 def framework_of(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], to: str | None = None) -> Guest:
     """The framework of a program: that of its module or arrays, or else one that its function names.
 
-    With ``to`` the one it must be: where arrays do not tell, a function that names it is of that framework.
+    Where arrays do not tell, a function that names the framework ``to`` is of that one.
     """
     frameworks = sorted(present(), key=lambda framework: framework.package != to) or [_default()]
-    found = _owner_of(frameworks, fn, args, kwargs)
-    if to is not None and found.package != to:
-        raise CaptureError(
-            f"this is a program of {found.package}, and to={to!r} asks for a graph of {to}",
-            why="a graph holds the functions that were called; translation to another framework is not there yet",
-            fixes=(f"leave to= out, or write to={found.package!r}",),
-        )
-    return found
+    return _owner_of(frameworks, fn, args, kwargs)
 
 
 def _parts(value: Any) -> Iterator[Any]:

@@ -119,6 +119,8 @@ _NEEDED = frozenset(dir(CapturedModule)).difference(dir(torch.nn.Module), {"_sel
 class CapturedFunction(Guarded, GraphFunction):
     """A function captured from an example."""
 
+    framework = "torch"
+
     _fingerprint: Fingerprint | None = None
     """What it relies on of the original, if it works on that."""
 

@@ -1,0 +1,85 @@
+"""The example of a capture, run on both sides: a translation that gives something else is not handed out.
+
+Comes in: the captured program and its translation, and what converts between their arrays. Programs that draw random
+numbers or change state, and captures whose example is gone, are not run. Goes out: whether both were compared; the
+error names the result that differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from clew import tree
+from clew.errors import TranslationError
+from clew.translate.sources.source import Source
+
+TOLERANCES = {
+    "float16": 1e-2,
+    "bfloat16": 5e-2,
+    "float32": 1e-4,
+    "float64": 1e-9,
+    "complex64": 1e-4,
+    "complex128": 1e-9,
+}
+"""How far two results may lie apart, for numbers around one and, relative to them, for larger ones."""
+
+
+class _Gone(Exception):
+    """An array of the example is no longer there."""
+
+
+def check_example(program: Any, made: Any, source: Source, convert: Callable[[Any], Any]) -> bool:
+    """Raise if the translation gives something else for the example than the captured program."""
+    example = vars(program).get("_example")
+    if example is None or made.needs_key or made.changes_state:
+        return False
+    try:
+        args, kwargs = example.call(_gone)
+    except _Gone:
+        return False
+    leaves, structure = tree.flatten((args, kwargs))
+    given = [convert(source.to_numpy(leaf)) if source.is_array(leaf) else leaf for leaf in leaves]
+    there_args, there_kwargs = tree.unflatten(given, structure)
+    found = tree.flatten(made(*there_args, **there_kwargs))[0]
+    with source.without_gradients():
+        wanted = tree.flatten(program(*args, **kwargs))[0]
+    if len(found) != len(wanted):
+        raise TranslationError(f"the translation returns {len(found)} values, and the original {len(wanted)}")
+    for place, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        if source.is_array(other):
+            _compare(place, one, source.to_numpy(other))
+    return True
+
+
+def _gone(kind: Any) -> Any:
+    raise _Gone
+
+
+def _compare(place: int, one: Any, other: Any) -> None:
+    have = numpy.asarray(one)
+    problem = difference(have, other)
+    if problem:
+        raise TranslationError(
+            f"the translation gives another result {place} for the example: {problem}",
+            why="a row of the translation is wrong, or rounding errors grow in this program",
+            fixes=("report it", "check=False gives the translation as it is"),
+        )
+
+
+def difference(have: Any, want: Any) -> str:
+    """How two arrays of NumPy's differ beyond what rounding explains; empty if they do not."""
+    if have.shape != want.shape:
+        return f"shape {have.shape}, not {want.shape}"
+    if have.dtype.kind != want.dtype.kind and not {have.dtype.kind, want.dtype.kind} <= set("fV"):
+        return f"dtype {have.dtype}, not {want.dtype}"
+    tolerance = TOLERANCES.get(want.dtype.name, 0.0)
+    wide = "complex128" if want.dtype.kind == "c" else "float64"
+    left, right = have.astype(wide), want.astype(wide)
+    with numpy.errstate(all="ignore"):
+        same = numpy.isclose(left, right, rtol=tolerance, atol=tolerance, equal_nan=True)
+        if same.all():
+            return ""
+        return f"{int((~same).sum())} of {same.size} numbers differ, by up to {numpy.nanmax(abs(left - right)):.3g}"

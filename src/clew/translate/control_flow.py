@@ -1,0 +1,229 @@
+"""Branches and loops: their bodies are translated each into a graph of its own.
+
+A branch whose condition is known while the program is translated is the side that is taken. One on a size or another
+plain number stays Python's ``if``, which a compiler answers while it traces. One on data becomes the target's own
+(``jax.lax.cond``) where both sides give arrays of the same kinds; otherwise it stays Python's, and then the program
+runs as it is but cannot be compiled. Loops stay Python's.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from clew.ir.control_flow import Branch, Loop, cond, control_of, for_loop, inputs_of, while_loop
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+from clew.translate.refusals import Untranslatable
+from clew.translate.values import Array, Number, Opaque, Spec, Value
+from clew.translate.writer import Writer, leaves_of, mapped, nodes_of
+
+if TYPE_CHECKING:
+    from clew.translate.translator import Translator
+
+
+_getitem = operator.getitem
+
+
+def translate_control(translator: Translator, node: Node) -> Any:
+    """The values of a branch or loop."""
+    control = control_of(node)
+    if control is None:
+        raise Untranslatable("a branch or loop whose parts are not written out")
+    if isinstance(control, Branch):
+        return _branch(translator, control)
+    return _loop(translator, node, control)
+
+
+def _inlined(translator: Translator, body: Graph, values: list[Any]) -> Any:
+    """A body in the place of its node."""
+    known = dict(zip(inputs_of(body), values, strict=True))
+    inner = type(translator)(translator.program, body, translator.writer, known)
+    inner.modes = list(translator.modes)
+    return inner.run()
+
+
+class _Body:
+    """A body that has been translated: its graph, which operands it takes, what it returns."""
+
+    def __init__(self, translator: Translator, body: Graph, values: list[Any], only: list[bool]) -> None:
+        self.graph = Graph()
+        self.writer = Writer(self.graph, translator.program.namespace)
+        known: dict[Node, Any] = {}
+        for place, (node, value) in enumerate(zip(inputs_of(body), values, strict=True)):
+            known[node] = self._input(node, value) if only[place] else value
+        inner = type(translator)(translator.program, body, self.writer, known)
+        inner.modes = list(translator.modes)
+        refused = len(translator.program.refusals)
+        self.result = inner.run()
+        self.refused = len(translator.program.refusals) > refused
+
+    def _input(self, node: Node, value: Any) -> Any:
+        made = self.graph.placeholder(str(node.target))
+        made.value_type = node.value_type
+        if isinstance(value, Array):
+            found = self.writer.wrap(made, value.spec, value.differentiable)
+            found.fixed = value.fixed
+            return found
+        if isinstance(value, Number):
+            return Number(self.writer, made, value.value)
+        return Opaque(self.writer, made, value.reason)
+
+    def close(self, result: Any) -> Graph:
+        """The graph, which returns this."""
+        self.graph.output(nodes_of(result))
+        return self.graph
+
+
+def _is_dynamic(value: Any) -> bool:
+    return isinstance(value, Value)
+
+
+def _branch(translator: Translator, branch: Branch) -> Any:
+    predicate = translator.arguments(branch.predicate)
+    operands = list(translator.arguments(branch.operands))
+    if not isinstance(predicate, Value):
+        return _inlined(translator, branch.bodies[0 if predicate else 1], operands)
+    if isinstance(predicate, Opaque):
+        raise Untranslatable(predicate.reason or "a branch on a value of which nothing is known")
+    operands, only = _flat_operands(operands)
+    bodies = [_Body(translator, body, operands, only) for body in branch.bodies]
+    given = [one for one, keep in zip(operands, only, strict=True) if keep]
+    xp, writer = translator.xp, translator.writer
+    if isinstance(predicate, Array):
+        predicate = predicate if predicate.dtype == "bool" else predicate != 0
+        if xp.jits and _same_kinds(bodies[0].result, bodies[1].result):
+            specs = mapped(bodies[0].result, lambda leaf: leaf.spec)
+            graphs = [body.close(_strong(body, body.result)) for body in bodies]
+            return xp.branch(predicate, graphs, given, specs)
+        if xp.jits:
+            translator.program.notes["a branch on data stays Python's if: the program runs, but cannot be compiled"] = (
+                None
+            )
+    graphs = [body.close(mapped(body.result, translator.spelled)) for body in bodies]
+    node = writer.node("call_function", cond, (predicate, *graphs, tuple(given)))
+    return _merged(translator, node, bodies[0].result, bodies[1].result)
+
+
+def _flat_operands(operands: list[Any]) -> tuple[list[Any], list[bool]]:
+    """Which operands the bodies take; plain values are known inside, and nests of values are refused."""
+    only = []
+    for one in operands:
+        if isinstance(one, (tuple, list, dict)) and any(map(_is_dynamic, leaves_of(one))):
+            raise Untranslatable("a nest of values goes into a branch or loop")
+        only.append(_is_dynamic(one))
+    return operands, only
+
+
+def _same_kinds(one: Any, other: Any) -> bool:
+    """Whether two results are nests of arrays of the same dtypes and shapes."""
+    if isinstance(one, Array) and isinstance(other, Array):
+        return one.dtype == other.dtype and one.spec.shape == other.spec.shape
+    if isinstance(one, (tuple, list)) and type(one) is type(other) and len(one) == len(other):
+        return all(map(_same_kinds, one, other))
+    return False
+
+
+def _strong(body: _Body, result: Any) -> Any:
+    """Results whose dtypes do not give way, so that both sides give the same."""
+    xp = body.writer.namespace
+    return mapped(result, lambda leaf: xp.astype(leaf, leaf.dtype) if leaf.spec.weak else leaf)
+
+
+def _merged(translator: Translator, node: Node, one: Any, other: Any) -> Any:
+    """What is known of a result that comes from one of two sides."""
+    writer = translator.writer
+    if isinstance(one, (tuple, list)) and type(one) is type(other) and len(one) == len(other):
+        parts = [
+            _merged(translator, writer.node("call_function", _getitem, (node, place)), left, right)
+            for place, (left, right) in enumerate(zip(one, other, strict=True))
+        ]
+        return tuple(parts) if isinstance(one, tuple) else parts
+    if isinstance(one, Array) and isinstance(other, Array) and one.dtype == other.dtype and one.ndim == other.ndim:
+        return writer.wrap(node, Spec(one.spec.shape, one.dtype), True)
+    plain = (Number, bool, int, float)
+    if isinstance(one, plain) and isinstance(other, plain):
+        return Number(writer, node, one.value if isinstance(one, Number) else one)
+    if one is None and other is None:
+        return None
+    return Opaque(writer, node, "it is an array or something else, by a branch: only one kind of value can be carried")
+
+
+def _loop(translator: Translator, node: Node, loop: Loop) -> Any:
+    """A loop of Python's; what it carries keeps its kind."""
+    if loop.outputs:
+        raise Untranslatable("a loop that collects a list")
+    carried, operands = list(translator.arguments(loop.carried)), list(translator.arguments(loop.operands))
+    xp, writer = translator.xp, translator.writer
+    carried = [_carried(xp, one) for one in carried]
+    items = [_item(translator, loop)] if loop.is_for else []
+    values = [*carried, *items, *operands]
+    values, only = _flat_operands(values)
+    only[: len(carried) + len(items)] = [True] * (len(carried) + len(items))
+    values = [
+        one if _is_dynamic(one) or not keep else _number(writer, one) for one, keep in zip(values, only, strict=True)
+    ]
+    given = tuple(one for one, keep in zip(operands, only[len(carried) + len(items) :], strict=True) if keep)
+    body = _Body(translator, loop.body, values, only)
+    result = tuple(body.result) if body.result is not None else ()
+    kept = tuple(_kept(body, before, after) for before, after in zip(carried, result, strict=False))
+    graph = body.close((*kept, *mapped(result[len(carried) :], translator.spelled)))
+    if loop.is_for:
+        iterable = translator.arguments(loop.iterable)
+        iterable = iterable.node if isinstance(iterable, Value) else nodes_of(iterable)
+        args: tuple[Any, ...] = (iterable, graph, tuple(carried), given, 0, loop.breaks)
+        made = writer.node("call_function", for_loop, args)
+    else:
+        outer = [place for place, _ in enumerate(values) if place < len(carried) or only[place]]
+        test = _Body(translator, loop.test, values, [place in outer for place in range(len(values))])
+        asks = test.result
+        if isinstance(asks, Array) and xp.jits:
+            translator.program.notes[
+                "a while loop on data stays Python's: the program runs, but cannot be compiled"
+            ] = None
+        args = (test.close(asks), graph, tuple(carried), given, 0, loop.breaks)
+        made = writer.node("call_function", while_loop, args)
+    return tuple(
+        _merged(translator, writer.node("call_function", _getitem, (made, place)), one, one)
+        for place, one in enumerate(carried)
+    )
+
+
+def _carried(xp: Any, value: Any) -> Any:
+    if isinstance(value, (Array, Number, bool, int, float)):
+        return value
+    raise Untranslatable("a loop that carries something that is no array and no number")
+
+
+def _number(writer: Writer, value: Any) -> Any:
+    """A plain number as one of the running program, since a loop changes it."""
+    return Number(writer, None, value)  # type: ignore[arg-type]
+
+
+def _kept(body: _Body, before: Any, after: Any) -> Any:
+    """A carried value after one round, of the kind that it had before."""
+    if isinstance(before, Array):
+        if not isinstance(after, Array) or after.ndim != before.ndim:
+            raise Untranslatable("a loop changes the kind of a value")
+        return body.writer.namespace.cast(after, before.dtype) if after.dtype == before.dtype else _differs()
+    if isinstance(after, (Number, bool, int, float)):
+        return after
+    raise Untranslatable("a loop changes the kind of a value")
+
+
+def _differs() -> Any:
+    raise Untranslatable("a loop changes the dtype of a value")
+
+
+def _item(translator: Translator, loop: Loop) -> Any:
+    """What the body of a ``for`` is given, as far as it is known."""
+    iterable = translator.arguments(loop.iterable)
+    if isinstance(iterable, Array):
+        made = Array(translator.writer, iterable.node, Spec(iterable.spec.shape[1:], iterable.dtype), True)
+        return made
+    if isinstance(iterable, range):
+        return Number(translator.writer, None, iterable.start)  # type: ignore[arg-type]
+    source = loop.iterable
+    if isinstance(source, Node) and source.target is range:
+        return Number(translator.writer, None, 0)  # type: ignore[arg-type]
+    raise Untranslatable("a loop over something that is no range and no array")

@@ -1,0 +1,126 @@
+"""The guards of a translated program: what the capture assumed of its inputs, in terms of the target's arrays.
+
+Guards on sizes, structure and plain values go along; those on variables, classes and modes of the original do not: the
+translated program no longer looks at them. New ones say which dtype and rank each input has, since the rows rely on
+those. A guard that cannot be told of the target's arrays is a refusal.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+from clew.ir.graph import Graph
+from clew.ir.guards import Attribute, Call, Guard, mapped
+from clew.ir.node import Node
+from clew.ir.types import ArrayType
+from clew.translate.refusals import Refusal
+from clew.translate.translator import Translator
+
+_CARRIED = ("structure", "size", "value")
+_FUNCTIONS = {name for name in vars(operator) if not name.startswith("_")} | {
+    "getattr",
+    "len",
+    "common_size",
+    "windows",
+    "choose",
+    "isinstance",
+    "tuple",
+    "bool",
+    "min",
+    "max",
+    "int",
+}
+_FACTS = ("shape", "ndim")
+_ONLY_ORIGINAL = ("carried", "is_mask", "is_", "is_not", "apart")
+"""Questions about attributes that users put on the source's arrays, and which arrays are one: nobody can tell here."""
+
+
+def entry_constants(graph: Graph) -> dict[Node, Any]:
+    """The inputs that a guard fixes to a plain value, and these values."""
+    found: dict[Node, Any] = {}
+    for one in graph.guards.entry:
+        if (
+            isinstance(one.subject, Node)
+            and one.test == "equals"
+            and isinstance(one.expected, (bool, int, float, str, type(None)))
+        ):
+            found[one.subject] = one.expected
+        if isinstance(one.subject, Node) and one.test == "keys" and one.expected == ():
+            found[one.subject] = {}
+    return found
+
+
+def entry_guards(graph: Graph, inputs: dict[Node, Node], written: Graph, translator: Translator) -> Iterator[Guard]:
+    """The guards of the translated graph, each once."""
+    seen: set[str] = set()
+    for one in _all_guards(graph, inputs, written, translator):
+        if str(one) not in seen:
+            seen.add(str(one))
+            yield one
+
+
+def _all_guards(graph: Graph, inputs: dict[Node, Node], written: Graph, translator: Translator) -> Iterator[Guard]:
+    for node, made in inputs.items():
+        value = translator.env[node]
+        if isinstance(node.value_type, ArrayType) and hasattr(value, "spec"):
+            yield Guard(
+                Call(getattr, (made, "ndim")), "equals", value.ndim, "size", None, "the translation is for this rank"
+            )
+            dtype = Call(str, (Call(getattr, (made, "dtype")),))
+            text = f"{made.target}.dtype is {value.dtype}"
+            yield Guard(
+                dtype,
+                "equals",
+                translator.xp.dtype_text(value.dtype),
+                "type",
+                None,
+                "the translation is for this dtype",
+                text,
+            )
+    for one in graph.guards.entry:
+        if one.kind in _CARRIED and not _is_about_original(one):
+            yield from _carried(one, inputs, written, translator)
+
+
+def _is_about_original(one: Guard) -> bool:
+    return any(name in _ONLY_ORIGINAL for name in _functions(one.subject))
+
+
+def _functions(expression: Any) -> Iterator[str]:
+    if isinstance(expression, Call):
+        yield getattr(expression.function, "__name__", str(expression.function))
+        for argument in expression.args:
+            yield from _functions(argument)
+
+
+def _attributes(expression: Any) -> Iterator[str]:
+    if isinstance(expression, Call):
+        if expression.function is getattr:
+            yield expression.args[1]
+        for argument in expression.args:
+            yield from _attributes(argument)
+
+
+def _paths(expression: Any) -> Iterator[str]:
+    if isinstance(expression, Attribute):
+        yield expression.path
+    elif isinstance(expression, Call):
+        for argument in expression.args:
+            yield from _paths(argument)
+
+
+def _carried(one: Guard, inputs: dict[Node, Node], written: Graph, translator: Translator) -> Iterator[Guard]:
+    program = translator.program
+    held = program.params | program.state
+    if any(path not in held for path in _paths(one.subject)):
+        return  # the translated program does not look at this attribute
+    can = all(name in _FUNCTIONS for name in _functions(one.subject))
+    can = can and all(name in _FACTS for name in _attributes(one.subject))
+    if not can:
+        where = "" if one.source is None else one.source.describe()
+        program.refusals.append(Refusal("a guard", where, f"the capture assumed {one.expression}"))
+        return
+    subject = mapped(one.subject, lambda leaf: inputs.get(leaf, leaf) if isinstance(leaf, Node) else leaf)
+    yield Guard(subject, one.test, one.expected, one.kind, one.source, one.reason, one.label)

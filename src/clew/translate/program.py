@@ -1,0 +1,210 @@
+"""``translate``: a captured program of one framework as a program of another.
+
+Comes in: what ``clew.trace`` gave, and the name of a framework. Goes out: a ``Translated``, or with ``dry_run`` the
+list of all that cannot be carried over; without it such a list is an error. Layers are entered and writes made
+functional first, on a copy: the captured program stays as it is. Always holds: everything is translated, or nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import importlib.util
+from typing import Any
+
+from clew.capture.state.slots import ROOT, assign
+from clew.errors import CaptureError, MissingFramework
+from clew.frameworks import PACKAGES
+from clew.ir.arguments import nested_graphs
+from clew.ir.graph import Graph
+from clew.ir.guards import guard
+from clew.ir.guests import guest, package_of
+from clew.ir.node import Node
+from clew.passes.program import graph_in
+from clew.translate.check import check_example
+from clew.translate.guards import entry_constants, entry_guards
+from clew.translate.refusals import Refusal, error_of
+from clew.translate.result import Holder
+from clew.translate.translator import Program, Translator, assigned_paths
+from clew.translate.values import Array
+from clew.translate.writer import Writer, mapped, nodes_of
+
+SOURCES = {"torch": "clew.translate.sources.torch"}
+TARGETS = {"jax": "clew.translate.targets.jax"}
+"""The files of the frameworks; they import the framework, so they wait until they are needed."""
+
+
+def translate(program: Any, to: str, *, dry_run: bool = False, check: bool = True) -> Any:
+    """A captured program as one of the framework ``to``, whose functions its graph then calls.
+
+    It is called like the original, with arrays of that framework, and holds copies of the weights. Operations that have
+    no equal there are refused, all of them in one error; ``dry_run=True`` gives the list instead of an error or a
+    program. With ``check`` the example of the capture, where it is still there, is run on both sides and compared.
+    """
+    graph = graph_in(program)
+    check_target(to)
+    source = _framework_of(program, graph)
+    if source == to:
+        raise CaptureError(f"this is a program of {to} already", fixes=("leave to= out",))
+    check_pair(source, to)
+    made, found = _translated(program, graph, source, to)
+    name = getattr(program, "__name__", type(program).__name__)
+    if dry_run:
+        return list(dict.fromkeys(found))
+    if found:
+        raise error_of(name, to, found)
+    if check:
+        check_example(program, made, *conversion(source, to))
+    return made
+
+
+def check_pair(source: str, to: str) -> None:
+    """Refuse what no table or no namespace is there for."""
+    if source not in SOURCES or to not in TARGETS:
+        raise CaptureError(
+            f"there is no translation from {source} to {to}",
+            fixes=(f"from {' or '.join(SOURCES)} to {' or '.join(TARGETS)}",),
+        )
+
+
+def conversion(source: str, to: str) -> tuple[Any, Any]:
+    """What knows the arrays of the source, and what makes arrays of the target of NumPy's."""
+    target = importlib.import_module(TARGETS[to])
+    namespace = Writer(Graph(), target.NAMESPACE).namespace
+    return importlib.import_module(SOURCES[source]).SOURCE(), namespace.convert
+
+
+def check_target(to: str) -> None:
+    """Refuse a framework that is not known or not installed."""
+    if to not in PACKAGES:
+        raise CaptureError(f"to={to!r} names no framework that Clew knows", fixes=(f"one of {', '.join(PACKAGES)}",))
+    if importlib.util.find_spec(to) is None:
+        raise MissingFramework(
+            f"to={to!r} asks for a framework, and {to} is not installed", fixes=(f"pip install clew[{to}]",)
+        )
+
+
+def _framework_of(program: Any, graph: Graph) -> str:
+    """The framework whose functions a graph calls."""
+    told = getattr(type(program), "framework", "")
+    if told:
+        return str(told)
+    root = graph.owning_module
+    for name in ("torch", "jax", "tensorflow", "numpy"):
+        found = guest(name)
+        if found is not None and (found.owns(program) or found.owns(root)):
+            return name
+    used = [
+        package_of(node.target) for one in (graph, *nested_graphs(graph)) for node in one.nodes if callable(node.target)
+    ]
+    return next((name for name in ("torch", "jax", "tensorflow") if name in used), "numpy")
+
+
+def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, list[Refusal]]:
+    knows = importlib.import_module(SOURCES[source])
+    target = importlib.import_module(TARGETS[to])
+    prepared = _copied(graph)
+    constants: dict[str, Any] = {}
+    refusals = knows.prepare(prepared, constants)
+    shared = Program(knows.SOURCE(), target.NAMESPACE, prepared.owning_module, constants)
+    shared.refusals += refusals
+    shared.assigned = assigned_paths((prepared, *nested_graphs(prepared)))
+    result = _Outermost(shared, prepared)
+    if shared.refusals:
+        return None, shared.refusals
+    target.register_outputs(shared.kinds)
+    made = target.RESULT(Holder(), result.written, getattr(program, "__name__", type(program).__name__))
+    made._hold(shared.params, shared.state)
+    made.needs_key, made.notes = result.key is not None, tuple(shared.notes)
+    made.changes_state = bool(shared.assigned or shared.versions)
+    made._graph.lint()
+    return made, []
+
+
+def _copied(graph: Graph) -> Graph:
+    """A copy of a graph that may be changed, on the same root."""
+    made = copy.deepcopy(graph)
+    made.owning_module = graph.owning_module
+    return made
+
+
+class _Outermost:
+    """The translation of the graph of a program: its inputs, its state, its random numbers, its guards."""
+
+    def __init__(self, program: Program, graph: Graph) -> None:
+        self.program = program
+        self.written = Graph()
+        self.writer = Writer(self.written, program.namespace)
+        self.writer.rebind, self.writer.next_key = self._rebind, self._next_key
+        self.key: Node | None = None
+        self.draws = 0
+        self.inputs: dict[Node, Node] = {}
+        translator = Translator(program, graph, self.writer, {})
+        self._enter(translator, graph)
+        result = translator.run()
+        self.writer.origin = None
+        self._write_state()
+        self.written.output(nodes_of(mapped(result, translator.spelled)))
+        if not program.refusals:
+            _erase_unused(self.written)
+            self.written.set_guards(tuple(entry_guards(graph, self.inputs, self.written, translator)))
+
+    def _enter(self, translator: Translator, graph: Graph) -> None:
+        """The inputs come first; those that a guard fixes are plain values inside."""
+        fixed = entry_constants(graph)
+        for node in graph.find_nodes(op="placeholder"):
+            self.writer.origin = None
+            value = translator._one(node)
+            made = next(
+                one for one in reversed(self.written.nodes) if one.op == "placeholder" and one.target == node.target
+            )
+            self.inputs[node] = made
+            translator.env[node] = self.program.source.constant(fixed[node]) if node in fixed else value
+
+    def _rebind(self, value: Array, new: Any) -> None:
+        made = self.writer.namespace.cast(new, value.dtype)
+        if not isinstance(made, Array) or made.spec.shape != value.spec.shape:
+            made = self.writer.namespace.broadcast_to(
+                self.writer.namespace.as_array(made, value.dtype), value.spec.shape
+            )
+        self.program.versions[value.path] = made
+
+    def _write_state(self) -> None:
+        for path, value in self.program.versions.items():
+            root = self.written.get_attr(ROOT)
+            held = self.program.params.pop(path, None)
+            if held is not None:
+                self.program.state[path] = held
+            self.writer.node("call_function", assign, (root, path, value))
+
+    def _next_key(self) -> Any:
+        """The key of the next draw: a number of its own for each, folded into the key that the caller gives."""
+        if self.key is None:
+            inputs = [node for node in self.written.nodes if node.op == "placeholder"]
+            last = next((node for node in reversed(inputs) if not str(node.target).startswith("**")), None)
+            anchor = (
+                self.written.inserting_after(last)
+                if last is not None
+                else self.written.inserting_before(next(iter(self.written.nodes)))
+            )
+            names = {str(node.target).lstrip("*") for node in inputs}
+            with anchor:
+                self.key = self.written.placeholder("key" if "key" not in names else "random_key", default_value=None)
+        number, self.draws = self.draws, self.draws + 1
+        return self.writer.namespace.split_key(self.key, number)
+
+
+def _erase_unused(graph: Graph) -> None:
+    """Erase what nobody uses: rows make nodes that a later one may not need."""
+    for inner in nested_graphs(graph):
+        _erase_from(inner)
+    _erase_from(graph)
+
+
+def _erase_from(graph: Graph) -> None:
+    for node in reversed(list(graph.nodes)):
+        if node.users or node.op in ("placeholder", "output"):
+            continue
+        if node.target in (assign, guard):
+            continue
+        graph.erase_node(node)

@@ -1,0 +1,1 @@
+"""The rows of each source framework: what its functions are in terms of an array namespace."""

@@ -1,0 +1,1 @@
+"""The source frameworks: what the translator asks of each."""

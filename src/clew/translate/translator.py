@@ -1,0 +1,516 @@
+"""The translator: goes through a graph of the source and writes one of the target, row by row.
+
+A ``Program`` is what all graphs of one translation share: the weights, the state, what was refused. A ``Translator``
+goes through one graph, the program's or the body of a branch or loop. What is plain while the program is translated
+(dtypes, flags, arguments that a guard fixes) is computed at once and leaves no node. Always holds: what a row gives has
+the dtype and the shape that the source gives for the example, or it is refused.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from clew.capture.recording.outputs import rebuild, rebuild_mapping
+from clew.capture.state.slots import ROOT, assign, assign_buffer, has_attribute
+from clew.ir.control_flow import choose, is_control
+from clew.ir.effects import resolve
+from clew.ir.graph import Graph
+from clew.ir.guards import guard, guard_of
+from clew.ir.node import Node
+from clew.ir.types import ArrayType, DictType, ListType, ScalarType, TupleType, Type
+from clew.translate.control_flow import translate_control
+from clew.translate.refusals import Refusal, Untranslatable
+from clew.translate.sources.source import NOTHING, Source
+from clew.translate.targets.namespace import Namespace
+from clew.translate.values import Array, Dtype, Number, Opaque, Place, Spec, Value
+from clew.translate.writer import Writer, leaves_of, mapped
+
+_EXAMPLES = {"int": 2, "float": 2.5, "bool": True, "complex": 1j, "str": "", "bytes": b"", "None": None}
+_FOLDED = (
+    operator.getitem,
+    operator.contains,
+    operator.is_,
+    operator.is_not,
+    operator.not_,
+    operator.truth,
+    len,
+    getattr,
+)
+_CONTEXTS = {"no_grad": False, "inference_mode": False, "enable_grad": True}
+
+
+class Program:
+    """What the graphs of one translation share."""
+
+    def __init__(
+        self, source: Source, namespace: Callable[[Writer], Namespace], root: Any, constants: dict[str, Any]
+    ) -> None:
+        self.source = source
+        self.namespace = namespace
+        self.root = root
+        self.constants = constants
+        """Attributes that the root does not have."""
+        self.params: dict[str, Any] = {}
+        self.state: dict[str, Any] = {}
+        self.refusals: list[Refusal] = []
+        self.notes: dict[str, None] = {}
+        self.assigned: set[str] = set()
+        """The attributes that the program sets."""
+        self.versions: dict[str, Any] = {}
+        """The arrays that attributes are after what was written so far."""
+        self.kinds: dict[type, None] = {}
+        """The classes of objects that the program makes."""
+        self._paths: dict[Any, str] = {}
+
+    def refuse(self, node: Node, reason: str) -> None:
+        """Note that a node cannot be carried over."""
+        names = self.source.names(node) if node.op.startswith("call") else [str(node.target)]
+        where = "" if node.source is None else node.source.describe()
+        self.refusals.append(Refusal(names[0], where, reason))
+
+    def attribute(self, writer: Writer, path: str) -> Any:
+        """What an attribute of the source is in the target."""
+        if path == ROOT:
+            return Opaque(writer, writer.graph.get_attr(ROOT))
+        if path in self.versions:
+            return self.versions[path]
+        value = self.constants[path] if path in self.constants else resolve(self.root, path)
+        if not self.source.is_array(value):
+            return self._plain_attribute(writer, path, value)
+        path = self._paths.setdefault(self.source.identity(value), path)
+        is_param = self.source.is_parameter(value)
+        held = self.params if is_param else self.state
+        if path not in held:
+            held[path] = writer.namespace.convert(self.source.to_numpy(value))
+        node = writer.node("get_attr", path, ())
+        spec = Spec(tuple(value.shape), writer.namespace.dtype(self.source.dtype_of(value)))
+        made: Array = writer.wrap(node, spec, is_param)
+        made.fixed, made.path = path not in self.assigned, path
+        return made
+
+    def _plain_attribute(self, writer: Writer, path: str, value: Any) -> Any:
+        if path not in self.assigned:
+            return self.source.constant(value)
+        if not isinstance(value, (bool, int, float)):
+            raise Untranslatable(f"the program sets the attribute {path}, which is {type(value).__name__}")
+        self.state.setdefault(path, value)
+        return Number(writer, writer.node("get_attr", path, ()), value)
+
+
+class Translator:
+    """Translates one graph."""
+
+    def __init__(self, program: Program, graph: Graph, writer: Writer, known: dict[Node, Any]) -> None:
+        self.program = program
+        self.source = program.source
+        self.graph = graph
+        self.writer = writer
+        self.xp = writer.namespace
+        self.env: dict[Node, Any] = dict(known)
+        self.modes = [True]
+        """Whether gradients are on, for each block that has been entered."""
+        self._written: dict[Node, Node] = {}
+        """For the results of writes the node of the array that was written to."""
+        self._reads: dict[str, Node] = {}
+
+    def run(self) -> Any:
+        """Translate all nodes; what the graph returns comes out, as a nest of values."""
+        result = None
+        for node in self.graph.nodes:
+            if node in self.env:
+                continue
+            if node.op == "output":
+                result = self.arguments(node.args[0])
+                continue
+            self.env[node] = self._one(node)
+        return result
+
+    def _one(self, node: Node) -> Any:
+        self.writer.origin = node
+        last = self.writer.graph._root._prev
+        try:
+            self.xp.wanted = None  # rows of other nodes must not see it
+            self.xp.wanted = self.wanted(node.value_type)
+            value = self._translated(node)
+            self._check(node, value)
+        except Untranslatable as error:
+            if not self._is_consequence(node):
+                self.program.refuse(node, str(error))
+            value = self._stand_in(node)
+        if node.op != "placeholder":
+            self._name(node, value, last)
+        return self._frozen(value) if not self.modes[-1] else value
+
+    def _is_consequence(self, node: Node) -> bool:
+        """Whether what a node is given was refused already."""
+        given = [self.env.get(one) for one in node._inputs]
+        return any(isinstance(leaf, Opaque) and leaf.reason == REFUSED for one in given for leaf in leaves_of(one))
+
+    def wanted(self, kind: Type | None) -> Any:
+        """What a type of the source is in the target; None if that tells nothing."""
+        if isinstance(kind, ArrayType):
+            shape = tuple(one if isinstance(one, int) else 2 for one in kind.shape)
+            return Spec(shape, self.xp.dtype(kind.dtype))
+        return None
+
+    def _stand_in(self, node: Node) -> Any:
+        """A value to go on with after a refusal."""
+        made = self.writer.node("call_function", stand_in, ())
+        try:
+            found = self.wanted(node.value_type)
+        except Untranslatable:
+            found = None
+        return Opaque(self.writer, made, REFUSED) if found is None else self.writer.wrap(made, found, True)
+
+    def _check(self, node: Node, value: Any) -> None:
+        """Whether a value is what the source gives for the example."""
+        wanted = self.xp.wanted
+        if wanted is None or not isinstance(value, Array):
+            if wanted is not None and not isinstance(value, (Opaque, tuple, list)):
+                raise Untranslatable(f"the source gives an array, and the row {type(value).__name__}")
+            return
+        have = value.spec
+        if have.dtype != wanted.dtype or have.shape != wanted.shape:
+            raise Untranslatable(
+                f"{self.xp.framework} would give {have.dtype}{list(have.shape)}, "
+                f"and the source gives {wanted.dtype}{list(wanted.shape)}"
+            )
+
+    def _name(self, node: Node, value: Any, last: Node) -> None:
+        """Let the last node that was made bear the name of the source's."""
+        made = value.node if isinstance(value, Value) else None
+        if (
+            made is not None
+            and made.graph is self.writer.graph
+            and made is self.writer.graph._root._prev
+            and made is not last
+        ):
+            made._rename(node.name)
+
+    def _frozen(self, value: Any) -> Any:
+        """Values that were computed where gradients are off."""
+        known = {id(leaf) for one in self.env.values() for leaf in leaves_of(one)} if leaves_of(value) else set()
+
+        def freeze(leaf: Any) -> Any:
+            if not isinstance(leaf, Array) or not leaf.differentiable:
+                return leaf
+            if id(leaf) in known:
+                return self.xp.stop_gradient(leaf)
+            leaf.frozen = True
+            return leaf
+
+        return mapped(value, freeze)
+
+    # ---- arguments ---------------------------------------------------------------------------------------------------
+
+    def arguments(self, nest: Any) -> Any:
+        """A nest of arguments with values in the place of nodes, and plain values as rows understand them."""
+        return mapped(nest, self._argument)
+
+    def _argument(self, leaf: Any) -> Any:
+        if not isinstance(leaf, Node):
+            return self.source.constant(leaf)
+        value = self.env[leaf]
+        if isinstance(value, Array):
+            if value.path in self.program.versions:
+                return self.program.versions[value.path]
+            if value.frozen and self.modes[-1]:
+                value = self.env[leaf] = self.xp.stop_gradient(value)
+        elif isinstance(value, (tuple, list, dict)):
+            return mapped(value, lambda one: one)
+        return value
+
+    # ---- one node ----------------------------------------------------------------------------------------------------
+
+    def _translated(self, node: Node) -> Any:
+        if node.op == "placeholder":
+            return self._input(node)
+        if node.op == "get_attr":
+            return self.program.attribute(self.writer, str(node.target))
+        if node.op == "call_module":
+            raise Untranslatable(
+                f"the layer {type(resolve(self.program.root, node.target)).__name__} cannot be entered"
+            )
+        if is_control(node):
+            return translate_control(self, node)
+        args, kwargs = self.arguments(node.args), self.arguments(node.kwargs)
+        special = self._SPECIAL.get(node.target) if node.op == "call_function" else None
+        if special is not None:
+            return special(self, node, args, kwargs)
+        return self._call(node, args, kwargs)
+
+    def _input(self, node: Node) -> Any:
+        made = (
+            self.writer.graph.placeholder(str(node.target), default_value=node.args[0])
+            if node.args
+            else (self.writer.graph.placeholder(str(node.target)))
+        )
+        made._rename(node.name)
+        return self.typed(made, node.value_type)
+
+    def typed(self, made: Node, kind: Type | None) -> Any:
+        """The value of a node of the target that has a type of the source."""
+        if isinstance(kind, ArrayType):
+            return self.writer.wrap(made, self.wanted(kind), True)
+        if isinstance(kind, (TupleType, ListType)):
+            items = [
+                self.typed(self.writer.node("call_function", operator.getitem, (made, place)), one)
+                for place, one in enumerate(kind.items)
+            ]
+            return tuple(items) if isinstance(kind, TupleType) else items
+        if isinstance(kind, DictType):
+            return {
+                key: self.typed(self.writer.node("call_function", operator.getitem, (made, key)), one)
+                for key, one in kind.items
+            }
+        if isinstance(kind, ScalarType):
+            return (
+                Number(self.writer, made, _EXAMPLES[kind.name])
+                if kind.name in ("int", "float", "bool")
+                else Opaque(self.writer, made)
+            )
+        return Opaque(self.writer, made)
+
+    def _call(self, node: Node, args: Any, kwargs: Any) -> Any:
+        names = self.source.names(node)
+        mode = self._mode(node, names, args, kwargs)
+        if mode is not NOTHING:
+            return mode
+        fact = self._fact(node, args)
+        if fact is not NOTHING:
+            return fact
+        if not any(isinstance(leaf, Value) for leaf in leaves_of((args, kwargs))):
+            plain = self._folded(node, args, kwargs)
+            if plain is not NOTHING:
+                return plain
+        written = self.source.written(node)
+        if written is not None:
+            return self._write(node, written[0], args, kwargs)
+        row = self.source.table.find(names)
+        if row is None:
+            raise Untranslatable("no row stands for it")
+        return self._run(row, args[:1] if node.target is getattr else args, kwargs)
+
+    def _run(self, row: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        for leaf in leaves_of((args, kwargs)):
+            if isinstance(leaf, Opaque) and leaf.reason:
+                raise Untranslatable(leaf.reason)
+        if kwargs.get("out") is not None:
+            raise Untranslatable("it writes into out=")
+        try:
+            return row(self.xp, *args, **kwargs)
+        except (TypeError, AttributeError, ValueError, KeyError, IndexError) as error:
+            raise Untranslatable(f"the row does not take these arguments: {error}") from error
+
+    def _folded(self, node: Node, args: Any, kwargs: Any) -> Any:
+        """The result of a call of plain values, if it can be computed now."""
+        module = getattr(node.target, "__module__", None) or ""
+        if node.op != "call_function" or not (module in ("_operator", "math", "builtins") or node.target is choose):
+            return self.source.folded(node, args, kwargs) if node.op == "call_function" else NOTHING
+        if module == "builtins" and node.target not in (
+            *_FOLDED,
+            int,
+            float,
+            bool,
+            max,
+            min,
+            range,
+            abs,
+            sum,
+            round,
+            isinstance,
+        ):
+            return NOTHING
+        try:
+            return node.target(*args, **kwargs)
+        except Exception as error:
+            raise Untranslatable(f"it fails on plain values: {error}") from error
+
+    def _fact(self, node: Node, args: Any) -> Any:
+        """What the source's own types tell: dtypes and devices."""
+        if node.target is getattr and isinstance(node.args[0], Node):
+            name, kind = node.args[1], node.args[0].value_type
+            if name == "dtype" and isinstance(kind, ArrayType):
+                return Dtype(kind.dtype)
+            if name == "device" and isinstance(args[0], Array):
+                return Place("cpu")
+            if isinstance(args[0], Opaque):
+                return self._part(node, args[0], getattr, args[1])
+        if (
+            node.target in (operator.is_, operator.is_not)
+            and isinstance(args[0], Value)
+            and not isinstance(args[0], Opaque)
+            and args[1] is None
+        ):
+            return node.target is operator.is_not
+        return NOTHING
+
+    def _part(self, node: Node, owner: Opaque, function: Any, name: Any) -> Any:
+        """A part of an object of the user's, by the type that the source gives for it."""
+        if owner.reason:
+            raise Untranslatable(owner.reason)
+        made = self.writer.node("call_function", function, (owner, name))
+        return self.typed(made, node.value_type)
+
+    # ---- modes, writes, objects --------------------------------------------------------------------------------------
+
+    def _mode(self, node: Node, names: list[str], args: Any, kwargs: Any) -> Any:
+        """Blocks in which gradients are off."""
+        last = names[-1]
+        if node.op == "call_function" and last in _CONTEXTS and not args:
+            return _Mode(_CONTEXTS[last])
+        if node.op == "call_function" and last == "set_grad_enabled" and args and isinstance(args[0], bool):
+            return _Mode(args[0])
+        if node.op == "call_function" and last == "autocast":
+            if kwargs.get("enabled") is False:
+                return _Mode(None)
+            raise Untranslatable("autocast")
+        if args and isinstance(args[0], _Mode) and last == "__enter__":
+            self.modes.append(self.modes[-1] if args[0].on is None else args[0].on)
+            return None
+        if args and isinstance(args[0], _Mode) and last == "__exit__":
+            self.modes.pop()
+            return None
+        return NOTHING
+
+    def _write(self, node: Node, name: str, args: Any, kwargs: Any) -> Any:
+        """A write: from here on the array that is written to is another one."""
+        written, owner = node.args[0], args[0]
+        if not isinstance(owner, Array) or not isinstance(written, Node):
+            raise Untranslatable("it writes into something that is no array")
+        if self._is_input(written):
+            raise Untranslatable(f"it writes into an input, and arrays of {self.xp.framework} cannot be written to")
+        first = self._base(written)
+        for other in self.graph.nodes:
+            is_same = self._written.get(other, other) is self._written.get(written, written)
+            if not is_same and self._base(other) is first and any(user > node for user in other.users):
+                raise Untranslatable("it writes into an array of which a view is used afterwards")
+        row = self.source.table.find([name])
+        if row is None:
+            raise Untranslatable("no row stands for it")
+        self.xp.wanted = owner.spec
+        new = self._run(row, args, kwargs)
+        if not isinstance(new, Array) or new.spec.shape != owner.spec.shape:
+            new = self.xp.broadcast_to(self.xp.as_array(new, owner.dtype), owner.shape)
+        new = self.xp.cast(new, owner.dtype)
+        if owner.path:
+            self.writer.rebind(owner, new)
+            new = self.program.versions[owner.path]
+        original = self._written.get(written, written)
+        self._written[node] = original
+        for other in [original, *(one for one, of in self._written.items() if of is original)]:
+            self.env[other] = new
+        return new
+
+    def _base(self, node: Node) -> Node:
+        """The node that made the memory that a node's value lies in."""
+        while True:
+            node = self._written.get(node, node)
+            if node.op == "get_attr":
+                return self._reads.setdefault(str(node.target), node)
+            if not node.op.startswith("call") or not self.source.may_share(node):
+                return node
+            base = next((one for one in node._inputs), None)
+            if base is None:
+                return node
+            node = base
+
+    def _is_input(self, node: Node) -> bool:
+        return self._base(node).op == "placeholder"
+
+    def _assign(self, node: Node, args: Any, kwargs: Any) -> Any:
+        _, path, value, *_ = args
+        if self.writer.rebind.__name__ == "_cannot_rebind":
+            raise Untranslatable("it sets an attribute inside of a branch or a loop")
+        if path not in self.program.state and path not in self.program.params:
+            before = resolve(self.program.root, path)
+            is_array = self.source.is_array(before)
+            self.program.state[path] = self.xp.convert(self.source.to_numpy(before)) if is_array else before
+        if not isinstance(value, (Array, Number, bool, int, float)):
+            raise Untranslatable(f"it sets the attribute {path} to something that is no array and no number")
+        self.program.versions.pop(path, None)
+        root = self.writer.graph.get_attr(ROOT)
+        self.writer.node("call_function", assign, (root, path, value))
+        return None
+
+    def _has_attribute(self, node: Node, args: Any, kwargs: Any) -> Any:
+        return has_attribute(self.program.root, args[1])
+
+    def _rebuild(self, node: Node, args: Any, kwargs: Any) -> Any:
+        kind, *rest = args
+        self.program.kinds[kind] = None
+        rest = mapped(rest, self.spelled)
+        return Opaque(self.writer, self.writer.node("call_function", node.target, (kind, *rest)))
+
+    def spelled(self, leaf: Any) -> Any:
+        """A plain value as an argument of the target's functions."""
+        if isinstance(leaf, Dtype):
+            return self.xp.dtype_object(leaf)
+        return str(leaf) if isinstance(leaf, Place) else leaf
+
+    def _guard(self, node: Node, args: Any, kwargs: Any) -> Any:
+        told = guard_of(node)
+        value = args[0]
+        if not isinstance(value, Value):
+            if not told.holds(value):
+                raise Untranslatable(
+                    f"the program relies on {told.expression}, which does not hold for the translation"
+                )
+            return None
+        if isinstance(value, Array):
+            value = self.xp.item(value)
+        made = self.writer.node("call_function", guard, (value, *args[1:]), kwargs)
+        made.meta["guard"] = dict(node.meta.get("guard", {})) or {"reason": told.reason}
+        return None
+
+    def _choose(self, node: Node, args: Any, kwargs: Any) -> Any:
+        chosen, first, second = args
+        if not isinstance(chosen, Value):
+            return first if chosen else second
+        if isinstance(chosen, Array) and isinstance(first, Array) and isinstance(second, Array):
+            if first.spec == second.spec:
+                return self.xp.where(chosen, first, second)
+            raise Untranslatable("one of two arrays of different kinds, by data")
+        if isinstance(chosen, Array):
+            raise Untranslatable("one of two values that are not arrays, by data")
+        made = self.writer.node("call_function", choose, (chosen, first, second))
+        picked: Any = first if isinstance(chosen, Number) and chosen.value else second
+        if (
+            isinstance(first, Array)
+            and isinstance(second, Array)
+            and first.ndim == second.ndim
+            and first.dtype == second.dtype
+        ):
+            return self.writer.wrap(made, picked.spec, True)
+        if all(isinstance(one, (Number, bool, int, float)) for one in (first, second)):
+            return Number(self.writer, made, picked.value if isinstance(picked, Number) else picked)
+        return Opaque(self.writer, made, "it is one of two values of different kinds")
+
+    _SPECIAL: dict[Any, Callable[..., Any]] = {
+        assign: _assign, assign_buffer: _assign, has_attribute: _has_attribute, rebuild: _rebuild,
+        rebuild_mapping: _rebuild, guard: _guard, choose: _choose,
+    }  # fmt: skip
+
+
+class _Mode:
+    """A block that switches gradients on or off, or does nothing (None)."""
+
+    def __init__(self, on: bool | None) -> None:
+        self.on = on
+
+
+REFUSED = "it was refused before"
+
+
+def stand_in() -> None:
+    """In graphs that are never run: the place of what was refused."""
+
+
+def assigned_paths(graphs: Iterable[Graph]) -> set[str]:
+    """The attributes that a program sets."""
+    return {
+        str(node.args[1]) for graph in graphs for node in graph.nodes
+        if node.op == "call_function" and node.target in (assign, assign_buffer)
+    }  # fmt: skip
