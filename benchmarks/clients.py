@@ -154,6 +154,68 @@ def feature_extraction(fx: Any) -> Iterator[Case]:
         yield name, run
 
 
+def timm_features(fx: Any) -> Iterator[Case]:
+    """What timm itself extracts, and a value in the middle, which a later layer may write to in place."""
+    timm = importlib.import_module("timm")
+    extraction = importlib.import_module("timm.models._features_fx")
+    torch.manual_seed(0)
+    x = torch.rand(1, 3, 64, 64)
+    for name in ("resnet18", "vgg11", "repvgg_a0", "mobilenetv3_small_050", "efficientnet_lite0", "densenet121"):
+        def features(name: str = name) -> Any:
+            return timm.create_model(name, features_only=True, feature_cls="fx").eval()(x)
+
+        def middle(name: str = name) -> Any:
+            model = timm.create_model(name).eval()
+            names = extraction.get_graph_node_names(model)[1]
+            wanted = [names[len(names) // 3], names[-1]]
+            return names, list(extraction.create_feature_extractor(model, wanted).eval()(x).values())
+
+        yield f"features: {name}", features
+        yield f"middle: {name}", middle
+
+
+def aimet(fx: Any) -> Iterator[Case]:
+    client = importlib.import_module("aimet_torch.model_preparer")
+    for name, (model, x) in models().items():
+        def run(model: nn.Module = model, x: Any = x) -> Any:
+            prepared = client.prepare_model(copy.deepcopy(model))
+            return prepared(x), targets(prepared)
+
+        yield name, run
+
+
+def llm_compressor(fx: Any) -> Iterator[Case]:
+    client = importlib.import_module("llmcompressor.pipelines.sequential.helpers")
+    for name in ("llama", "mistral", "qwen2", "gpt2", "bert"):
+        model, example = captures()[name]
+
+        def run(model: nn.Module = model, example: Any = example) -> Any:
+            layers = sorted({type(part).__name__ for part in model.modules() if "Layer" in type(part).__name__[-5:]})
+            kind = next((one for one in layers if one.endswith(("DecoderLayer", "Layer", "Block"))), "GPT2Block")
+            found = client.trace_subgraphs(model, example, [kind], [])
+            given = dict(example)
+            with torch.no_grad():
+                for part in found:
+                    given |= part.forward(model, **{name: given[name] for name in part.input_names})
+            return len(found), sorted(name for part in found for name in part.input_names)
+
+        yield name, run
+
+
+def equivariant(fx: Any) -> Iterator[Case]:
+    o3 = importlib.import_module("e3nn.o3")
+    torch.manual_seed(0)
+    x, y = torch.rand(5, 16), torch.rand(5, 16)
+    irreps = "4x0e + 4x1o"
+    for name in ("FullyConnectedTensorProduct", "FullTensorProduct", "ElementwiseTensorProduct", "Linear"):
+        def run(name: str = name) -> Any:
+            given = (irreps, irreps, irreps) if name == "FullyConnectedTensorProduct" else (irreps, irreps)
+            made = getattr(o3, name)(*given)
+            return made(x) if name == "Linear" else made(x, y)
+
+        yield name, run
+
+
 def einsum(fx: Any) -> Iterator[Case]:
     client = importlib.import_module("opt_einsum_fx")
     torch.manual_seed(0)
@@ -239,7 +301,11 @@ def own_passes(fx: Any) -> Iterator[Case]:
 CLIENTS: dict[str, tuple[Callable[[Any], Iterator[Case]], tuple[str, ...]]] = {
     "torch.ao.quantization.quantize_fx": (quantization, ("torch.ao.quantization", "torch.ao.ns")),
     "torchvision.models.feature_extraction": (feature_extraction, ("torchvision.models.feature_extraction",)),
+    "timm's features": (timm_features, ("torchvision.models.feature_extraction", "timm")),
     "opt_einsum_fx": (einsum, ("opt_einsum_fx",)),
+    "aimet_torch.model_preparer": (aimet, ("aimet_torch.model_preparer",)),
+    "llmcompressor": (llm_compressor, ("llmcompressor.pipelines.sequential", "transformers.utils.fx")),
+    "e3nn": (equivariant, ("e3nn", "opt_einsum_fx")),
     "composer": (composer, ("composer.utils.fx_utils", "composer.algorithms.stochastic_depth")),
     "torch_geometric.nn.fx": (geometric, ("torch_geometric.nn.fx",)),
     "optimum.fx": (optimum, ("optimum.fx",)),

@@ -118,3 +118,21 @@ def test_module_with_a_hook_shows_its_value():
     seen = []
     model.norm.register_forward_hook(lambda module, args, result: seen.append(result))
     assert targets(clew.symbolic_trace(model).graph) == [operator.iadd]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_functional_layers_count_as_layers(dtype):
+    class Functional(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Parameter(torch.rand(3, 3)), nn.Parameter(torch.rand(3, 3, dtype=dtype))
+
+        def forward(self, x):
+            out = nn.functional.linear(x, self.first)
+            out += nn.functional.linear(x.to(self.second.dtype), weight=self.second)
+            return out
+
+    written = operator.add if dtype is torch.float32 else operator.iadd
+    assert targets(clew.symbolic_trace(Functional()).graph).count(written) == 1
+    x = torch.rand(2, 3)
+    torch.testing.assert_close(clew.symbolic_trace(model := Functional())(x), model(x))

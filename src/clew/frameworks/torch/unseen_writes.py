@@ -2,10 +2,9 @@
 
 In comes a graph of a symbolic trace and its root; where the value that ``x += y`` writes to is fresh, nobody else reads
 it, or a view of it, later, and the result has the dtype of ``x`` for certain, the node becomes an ``add``, which is
-what tools look for. The dtype is certain if ``y`` is a number, or if both come out of convolutions and linear layers
-with
-weights of one dtype, by way of calls that keep it; autocast, too, gives all of those one dtype. Everywhere else the
-write stays a write.
+what tools look for. The dtype is certain if ``y`` is a number, or if both come out of convolutions and linear layers,
+modules or functions, with weights of one dtype, by way of calls that keep it; autocast, too, gives all of those one
+dtype. Everywhere else the write stays a write.
 """
 
 from __future__ import annotations
@@ -27,6 +26,10 @@ PLAIN = {getattr(operator, f"i{name}"): getattr(operator, name) for name in "add
 """The operators that write in place, and the same without."""
 
 _WEIGHTED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+_WEIGHTED_FUNCTIONS = frozenset(
+    {functional.linear, functional.conv1d, functional.conv2d, functional.conv3d, functional.conv_transpose1d,
+     functional.conv_transpose2d, functional.conv_transpose3d}
+)  # fmt: skip
 _KEEPING = (
     nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool2d,
     nn.AdaptiveAvgPool2d, nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.Hardtanh, nn.Hardswish, nn.SiLU,
@@ -115,7 +118,7 @@ def _is_fresh(node: Node, root: Any) -> bool:
     """Whether a call gives memory of its own for certain."""
     if node.op == "call_module" and type(_module(node, root)) in _WEIGHTED:
         return True
-    is_computed = node.op == "call_function" and _is_one_of(node.target, _COMPUTING)
+    is_computed = node.op == "call_function" and _is_one_of(node.target, _COMPUTING | _WEIGHTED_FUNCTIONS)
     return is_computed or (_keeps(node, root) and not _writes(node, root))
 
 
@@ -154,7 +157,11 @@ def _sources(node: Any, root: Any) -> list[Node]:
 
 def _dtype_of_weights(node: Node, root: Any) -> torch.dtype | None:
     module = _module(node, root)
-    return module.weight.dtype if type(module) in _WEIGHTED else None  # type: ignore[union-attr, return-value]
+    weight: Any = module.weight if type(module) in _WEIGHTED else None  # type: ignore[union-attr]
+    if node.op == "call_function" and _is_one_of(node.target, _WEIGHTED_FUNCTIONS):
+        given = node.args[1] if len(node.args) > 1 else node.kwargs.get("weight")
+        weight = resolve(root, str(given.target)) if isinstance(given, Node) and given.op == "get_attr" else None
+    return weight.dtype if isinstance(weight, torch.Tensor) else None
 
 
 def _is_one_of(target: Any, functions: Iterable[Any] | Callable[..., Any]) -> bool:
