@@ -70,9 +70,9 @@ def trace(
     The graph holds for other inputs as far as the program does not rely on the example's shapes or values; what it
     relied on is guarded. Without an example the result is a ``LazyGraph``, which captures when it is called; also a
     decorator.
-    ``leaves`` says which modules stay calls: torch.nn's own by default; "none", classes, a path pattern or a predicate
-    ``(module, path) -> bool`` otherwise. ``static`` names number arguments that are constants of the capture. A lazy
-    graph makes at most ``limit`` captures. Random numbers are drawn anew at each call, or with
+    ``leaves`` says which modules stay calls: torch.nn's own by default; "none", a class, a path pattern, a predicate
+    ``(module, path) -> bool``, or a list of these, in which None means those by default. ``static`` names number
+    arguments that are constants of the capture. A lazy graph makes at most ``limit`` captures. Random numbers are drawn anew at each call, or with
     ``include_generators=False`` once and for all, where they depend on no input. With ``array_caching`` what depends on
     constants alone is computed in the capture. Functions that the capture cannot look into (wrapped ones, those with a
     backward of their own, compiled ones) stay calls; ``opaque="error"`` refuses them. Branches and loops on data are

@@ -155,5 +155,15 @@ def test_mistakes_are_told_and_change_nothing(parts, edit, text):
 
 def test_a_module_whose_call_is_not_held_is_not_wrapped():
     captured = clew.trace(Block(), (torch.randn(3, 4),))
-    with pytest.raises(GraphError, match=r"no single call[\s\S]*leaves='attention'"):
+    with pytest.raises(GraphError, match=r"no single call[\s\S]*leaves=\[None, 'attention'\]"):
         captured.wrap_module("attention", lambda module: module)
+
+
+def test_the_advice_keeps_the_layers():
+    """What the error says makes one more module a call, and torch's own stay calls."""
+    model = nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), nn.Linear(4, 2)).eval()
+    captured = clew.trace(model, (torch.randn(3, 4),), leaves=[None, "0"])
+    captured.wrap_module("0", lambda base: nn.Sequential(base, nn.Tanh()))
+    x = torch.randn(3, 4)
+    torch.testing.assert_close(captured(x), model[1](torch.tanh(model[0](x))))
+    assert [node.target for node in captured.graph.find_nodes(op="call_module")] == ["0", "1"]

@@ -39,7 +39,7 @@ def calls_to_change(graph: Graph, path: str, call: int | None) -> list[ModuleCal
             raise GraphError(
                 f"what the module {key!r} returns comes from a branch on one way, and from around it on another",
                 why="there is no one place where its value could be changed",
-                fixes=[f"keep the module as one call: clew.trace(..., leaves={calls[0].path!r})"],
+                fixes=[f"keep the module as one call: clew.trace(..., leaves=[None, {calls[0].path!r}])"],
             )
     return found
 
@@ -55,7 +55,7 @@ def check_separable(call: ModuleCall) -> None:
             raise GraphError(
                 f"what the module {call.path!r} returned {what}",
                 why="in the graph both are one value, and only one of them is to be changed",
-                fixes=[f"keep the module as one call: clew.trace(..., leaves={call.path!r})"],
+                fixes=[f"keep the module as one call: clew.trace(..., leaves=[None, {call.path!r}])"],
             )
 
 
@@ -222,7 +222,7 @@ def _check_arguments(call: ModuleCall) -> None:
     raise GraphError(
         f"the module {call.path!r} cannot be replaced in this graph",
         why=f"{kept} takes part in it, and the graph does not hold the call as such",
-        fixes=[f"keep the module as one call: clew.trace(..., leaves={call.path!r})"],
+        fixes=[f"keep the module as one call: clew.trace(..., leaves=[None, {call.path!r}])"],
     )
 
 
@@ -267,7 +267,7 @@ def wrap_module(captured: Any, path: str, wrapper: Callable[[Any], Any]) -> Any:
         raise GraphError(
             f"the module {path!r} is no single call in this graph, so there is nothing to wrap",
             why="the graph holds what was inside of it",
-            fixes=[f"keep the module as one call: clew.trace(..., leaves={path!r})"],
+            fixes=[f"keep the module as one call: clew.trace(..., leaves=[None, {path!r}])"],
         )
     made = wrapper(module)
     replace_module(captured, path, made)

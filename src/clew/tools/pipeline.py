@@ -110,7 +110,7 @@ class Pipeline:
             return "\n".join(map(name_of, self.passes))
         return "\n".join(
             f"{step.name:<{width}}  {step.nodes[0]:>5} -> {step.nodes[1]:>5} nodes  {step.seconds * 1e3:8.1f} ms"
-            f"{'' if step.is_changed else '  unchanged'}"
+            f"{'' if step.is_changed else '  the graph is as it was'}"
             for step in self.steps
         )
 

@@ -92,7 +92,11 @@ class TorchDecoder(Decoder):
             entry = self.modules[place]
             kind = self.permissions.find(entry["class"])
             if not isinstance(kind, type) or not issubclass(kind, torch.nn.Module):
-                raise BundleError(f"{entry['class']} is no class of modules")
+                raise BundleError(
+                    f"{entry['class']} is no class of modules that may be loaded",
+                    why="a class of yours is run only if you allow it, and it must be imported",
+                    fixes=[f"clew.load(path, allow=[..., {entry['class']!r}])"],
+                )
             module = kind.__new__(kind)
             torch.nn.Module.__init__(module)
             self._built[place] = module

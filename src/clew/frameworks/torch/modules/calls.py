@@ -44,21 +44,23 @@ def _is_leaf_class(kind: Any) -> bool:
 
 
 def leaf_policy(leaves: Any) -> Leaves:
-    """The predicate for what a user may give: None, "none", a class or several, a path pattern, or a predicate."""
+    """The predicate for what a user may give: None, "none", a class, a path pattern, a predicate, or a list of them."""
     if leaves is None:
         return default_leaves
     if leaves == "none":
         return lambda module, path: False
     if isinstance(leaves, str):
         return lambda module, path: fnmatch.fnmatchcase(path, leaves)
-    if isinstance(leaves, (type, tuple, list, set, frozenset)):
-        kinds = (leaves,) if isinstance(leaves, type) else tuple(leaves)
-        return lambda module, path: isinstance(module, kinds)
+    if isinstance(leaves, type):
+        return lambda module, path: isinstance(module, leaves)
+    if isinstance(leaves, (tuple, list, set, frozenset)):
+        policies = [leaf_policy(one) for one in leaves]
+        return lambda module, path: any(policy(module, path) for policy in policies)
     if callable(leaves):
         return leaves  # type: ignore[no-any-return]
     raise CaptureError(
         f"leaves={leaves!r} names no modules",
-        fixes=('give "none", a class, a tuple of classes, a path pattern such as "encoder.*", or a predicate',),
+        fixes=('give "none", a class, a path pattern such as "encoder.*", a predicate, or a list of these',),
     )
 
 
