@@ -72,11 +72,12 @@ def trace(
     decorator.
     ``leaves`` says which modules stay calls: torch.nn's own by default; "none", a class, a path pattern, a predicate
     ``(module, path) -> bool``, or a list of these, in which None means those by default. ``static`` names number
-    arguments that are constants of the capture. A lazy graph makes at most ``limit`` captures. Random numbers are drawn anew at each call, or with
-    ``include_generators=False`` once and for all, where they depend on no input. With ``array_caching`` what depends on
-    constants alone is computed in the capture. Functions that the capture cannot look into (wrapped ones, those with a
-    backward of their own, compiled ones) stay calls; ``opaque="error"`` refuses them. Branches and loops on data are
-    captured; with ``control_flow="guard"`` the graph relies on the way of the example, with ``"error"`` there are none.
+    arguments that are constants of the capture. A lazy graph makes at most ``limit`` captures. Random numbers are drawn
+    anew at each call, or with ``include_generators=False`` once and for all, where they depend on no input. With
+    ``array_caching`` what depends on constants alone is computed in the capture. Functions that the capture cannot look
+    into (wrapped ones, those with a backward of their own, compiled ones) stay calls; ``opaque="error"`` refuses them.
+    Branches and loops on data are captured; with ``control_flow="guard"`` the graph relies on the way of the example,
+    with ``"error"`` there are none.
     A line from which more than ``max_paths`` paths of the program follow is guarded, and a warning names it.
     With ``dynamic`` conditions on sizes and on number arguments are captured too, and loops over them stay loops, which
     those of PyTorch's programs do anyway. Of variables around the program the graph relies on what was read of them;
