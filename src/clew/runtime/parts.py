@@ -80,7 +80,8 @@ def mark_parts(source: torch.nn.Module, module: torch.nn.Module) -> None:
     while waiting:
         original, part = waiting.pop()
         note_others(original, part)
-        part.__dict__[BAKED] = original.__dict__.keys() - OWN - part.__dict__.keys() - _FORWARD
+        held = {*original.__dict__, *original.__dict__.get(BAKED, ())}  # of a captured module, what it has baked in
+        part.__dict__[BAKED] = held - OWN - part.__dict__.keys() - _FORWARD
         for name, child in part._modules.items():
             twin = original._modules.get(name)
             if child is not None and type(child) in HOLDERS and twin is not None and twin is not child:
