@@ -150,3 +150,9 @@ def test_a_saved_capture_needs_none_of_it(tmp_path: Path) -> None:
     told = f"import pickle, torch; print(pickle.load(open({str(file)!r}, 'rb'))(torch.ones(2)).tolist())"
     finished = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert finished.stdout.strip() == "[2.0, 2.0]"
+
+
+def test_a_saved_capture_does_not_know_its_function(monkeypatch: Any) -> None:
+    loaded = pickle.loads(pickle.dumps(clew.trace(shifted, args=(X,))))
+    monkeypatch.setattr(shifted, "__defaults__", (5.0,))
+    assert torch.equal(loaded(X), X * 2 + 1)

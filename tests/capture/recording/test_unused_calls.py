@@ -78,3 +78,15 @@ def test_what_cannot_raise_is_dropped() -> None:
 
     captured = clew.trace(program, args=(torch.ones(2),))
     assert [node.op for node in captured.graph.nodes] == ["placeholder", "call_function", "output"]
+
+
+def test_unused_calls_that_raise_go_when_dead_code_is_eliminated() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        x.view(-1)
+        return x + 1
+
+    captured = clew.trace(program, args=(torch.ones(2, 3),))
+    with pytest.raises(RuntimeError, match="view size"):
+        captured(torch.ones(3, 2).t())
+    captured.graph.eliminate_dead_code()
+    assert torch.equal(captured(torch.ones(3, 2).t()), torch.ones(2, 3) + 1)
