@@ -14,7 +14,7 @@ from jax.extend.core import ClosedJaxpr
 
 from clew.errors import GraphError, a_or_an
 from clew.frameworks.jax.importer import Importer
-from clew.frameworks.jax.kinds import type_of_aval
+from clew.frameworks.jax.types import type_of_aval
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.runtime.function import GraphFunction

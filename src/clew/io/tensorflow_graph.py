@@ -17,7 +17,7 @@ from clew.frameworks.tensorflow.entry_guards import EntryGuards
 from clew.frameworks.tensorflow.importer import Importer, Notes, in_order
 from clew.frameworks.tensorflow.inputs import TensorOutputs, TensorRecorder, handles
 from clew.frameworks.tensorflow.inside_tf_function import run_staged
-from clew.frameworks.tensorflow.values import Root
+from clew.frameworks.tensorflow.types import Root
 from clew.runtime.tensorflow_captured import TensorflowCapture
 
 

@@ -22,8 +22,8 @@ from clew.capture.state.memory import Memory
 from clew.capture.state.reachable import behind
 from clew.capture.state.surroundings import Surroundings, functions_of
 from clew.errors import GuardError
-from clew.frameworks.jax.kinds import kind_of
 from clew.frameworks.jax.layers import Layers
+from clew.frameworks.jax.types import kind_of
 from clew.ir.types import ArrayType
 from clew.tools.cases import EQUAL, GUARDED, SEED, WRONG, Call, Case, calls_from, gone, named
 

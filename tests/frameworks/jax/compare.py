@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy
 
-from clew.frameworks.jax.kinds import kind_of
+from clew.frameworks.jax.types import kind_of
 
 
 def assert_same(wanted: Any, got: Any) -> None:

@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 import clew
-from clew.frameworks.jax.kinds import kind_of
+from clew.frameworks.jax.types import kind_of
 from tests.frameworks.hard_programs import Judge, checked, lazily
 from tests.frameworks.jax.compare import bits
 from tests.frameworks.jax.hard import PROGRAMS

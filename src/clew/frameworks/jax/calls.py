@@ -20,7 +20,7 @@ from jax.extend.core import Primitive
 
 from clew.errors import GraphError
 from clew.frameworks.jax import private
-from clew.frameworks.jax.kinds import dtype_of, key_dtype, spec_of
+from clew.frameworks.jax.types import dtype_of, key_dtype, spec_of
 from clew.ir.effects import pure
 
 Body = Callable[..., Any]

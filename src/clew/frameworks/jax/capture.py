@@ -8,23 +8,59 @@ replaced for the time of the run, and a trace of our own hears all that JAX does
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from types import CodeType, FunctionType
 from typing import Any
+
+import jax
 
 from clew.capture.captured import Captured
 from clew.capture.control_flow.handed_on import Framework
 from clew.capture.options import Options
 from clew.capture.patches import Patches
 from clew.capture.recording.run import Findings
-from clew.capture.state.reachable import behind
-from clew.frameworks.jax import private, public_calls
+from clew.capture.state.reachable import attribute_names, behind
+from clew.errors import CaptureError
+from clew.frameworks.jax import interception, private
 from clew.frameworks.jax.effects import METHODS, is_function
 from clew.frameworks.jax.entry_guards import EntryGuards, JaxInputs
 from clew.frameworks.jax.layers import Layers, is_of_keras
-from clew.frameworks.jax.programs import check_names, rules_of
 from clew.frameworks.jax.recorder import JaxRecorder
 from clew.frameworks.numpy import capture as of_numpy
 from clew.frameworks.numpy.array_proxy import Reliance
+
+# ---- what a callable brings along ------------------------------------------------------------------------------------
+#
+# What a JAX callable brings along, rules of derivatives among them, and the names that it must not ask for.
+
+
+def rules_of(value: Any) -> list[FunctionType]:
+    """The rules of derivatives of a function that has its own."""
+    found = [getattr(value, name, None) for name in ("jvp", "fwd", "bwd")] if _is_custom(value) else []
+    return [rule for rule in found if isinstance(rule, FunctionType)]
+
+
+def _is_custom(value: Any) -> bool:
+    return isinstance(value, (jax.custom_jvp, jax.custom_vjp))
+
+
+def check_names(functions: Iterable[FunctionType]) -> None:
+    """Raise if a program asks whether it is being traced."""
+    for function in functions:
+        names = attribute_names(function.__code__)
+        if "Tracer" in names:
+            raise _refusal(function, "asks whether its values are tracers", "during the capture they are, later not")
+
+
+def _refusal(function: FunctionType, what: str, why: str) -> CaptureError:
+    code = function.__code__
+    return CaptureError(
+        f"the program {what}",
+        where=f"{code.co_filename}:{code.co_firstlineno} in {code.co_name}",
+        why=why,
+        fixes=("pass the value as an argument",),
+    )
+
 
 REFUSED = {
     "leaves": "it says which modules stay calls, and JAX has no modules",
@@ -109,7 +145,7 @@ class Run(of_numpy.Run):
 
     def _install_more(self, patches: Patches, functions: list[Any]) -> None:
         """Let public functions of JAX, and jitted ones, report to the recorder."""
-        public_calls.install(patches, _current_recorder, self.surroundings)
+        interception.install(patches, _current_recorder, self.surroundings)
 
 
 def _current_recorder() -> JaxRecorder | None:

@@ -16,10 +16,10 @@ import numpy
 from clew.capture.guards import notes
 from clew.capture.guards.notes import expression_of
 from clew.capture.recording.alternatives import Kind
-from clew.frameworks.jax.kinds import array_kind, class_kind, ranked_kind
 from clew.frameworks.jax.layers import is_of_keras
+from clew.frameworks.jax.types import array_kind, class_kind, ranked_kind
 from clew.frameworks.numpy import entry_guards
-from clew.frameworks.numpy.ranks_and_dtypes import Reliance
+from clew.frameworks.numpy.facts import Reliance
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node

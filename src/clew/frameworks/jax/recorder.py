@@ -18,20 +18,20 @@ import numpy
 
 from clew.capture.recording.operators import OperatorForm
 from clew.capture.recording.recorder import Pending, Recorder, Scalar
-from clew.frameworks.jax import control, private, transforms
+from clew.frameworks.jax import control_flow, private, transforms
 from clew.frameworks.jax.array_proxy import NativeTracer, RecordingTrace, TracedJaxArray, traced_in
 from clew.frameworks.jax.importer import HANDLERS, Importer
-from clew.frameworks.jax.kinds import kind_of, type_of_aval
 from clew.frameworks.jax.staging import this_trace, whole_calls
+from clew.frameworks.jax.types import kind_of, type_of_aval
 from clew.frameworks.numpy.array_proxy import TracedPython, is_traced, made_stand_in
+from clew.frameworks.numpy.facts import Reliance, is_data
 from clew.frameworks.numpy.opaque_calls import cannot_follow
-from clew.frameworks.numpy.ranks_and_dtypes import Reliance, is_data
 from clew.frameworks.numpy.recorder import NumpyRecorder, is_of_class
 from clew.ir.arguments import bodies_of
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 
-assert HANDLERS and control
+assert HANDLERS and control_flow
 
 _MOST_KEPT = 1 << 20
 _FACTS = {"dtype": Reliance.DTYPE, "ndim": Reliance.RANK, "itemsize": Reliance.DTYPE, "weak_type": Reliance.DTYPE}

@@ -42,13 +42,12 @@ from clew.errors import CaptureError, ClewError
 from clew.frameworks.numpy import caches, call_sites, constructors, number_functions, opaque_calls, random_streams
 from clew.frameworks.numpy.array_proxy import Places, Reliance, is_traced
 from clew.frameworks.numpy.effects import METHODS, is_function
-from clew.frameworks.numpy.entry_guards import EntryGuards, NumpyInputs
+from clew.frameworks.numpy.entry_guards import EntryGuards, NumpyInputs, UpdatedValues
+from clew.frameworks.numpy.facts import may_catch_class
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER, cannot_follow, find_island
 from clew.frameworks.numpy.random_streams import Streams
-from clew.frameworks.numpy.ranks_and_dtypes import may_catch_class
 from clew.frameworks.numpy.recorder import NumpyRecorder
 from clew.frameworks.numpy.undo import NumpySupport, Rollback
-from clew.frameworks.numpy.updates import UpdatedValues
 from clew.ir.arguments import leaves
 from clew.ir.graph import Graph
 from clew.ir.source import is_installed

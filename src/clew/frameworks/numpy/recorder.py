@@ -39,8 +39,7 @@ from clew.frameworks.numpy.array_proxy import (
     whole_list,
 )
 from clew.frameworks.numpy.effects import FIRST_WRITTEN, WRITING_METHODS, computes, with_named_out
-from clew.frameworks.numpy.opaque_calls import cannot_follow, where
-from clew.frameworks.numpy.ranks_and_dtypes import (
+from clew.frameworks.numpy.facts import (
     DATA_BOOLS,
     gives_several,
     guard_kind,
@@ -51,6 +50,7 @@ from clew.frameworks.numpy.ranks_and_dtypes import (
     reliance_of,
     varies,
 )
+from clew.frameworks.numpy.opaque_calls import cannot_follow, where
 from clew.frameworks.numpy.types import array_type
 from clew.ir.arguments import leaves
 from clew.ir.control_flow import is_control

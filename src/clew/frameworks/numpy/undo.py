@@ -22,7 +22,7 @@ from clew.codegen.with_blocks import blocks_of
 from clew.errors import CaptureError, GuardError
 from clew.frameworks.numpy import number_functions
 from clew.frameworks.numpy.array_proxy import TracedArray, is_traced
-from clew.frameworks.numpy.ranks_and_dtypes import is_data
+from clew.frameworks.numpy.facts import is_data
 from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.effects import FIRST_WRITE, effect_of
 from clew.ir.graph import Graph

@@ -54,7 +54,7 @@ from clew.frameworks.tensorflow.programs import (
 )
 from clew.frameworks.tensorflow.scalars import ALL, NeedsKnown, Traced, is_symbolic
 from clew.frameworks.tensorflow.tracing import Tracing
-from clew.frameworks.tensorflow.values import Root, variable_name
+from clew.frameworks.tensorflow.types import Root, variable_name
 from clew.ir.arguments import all_nodes, nested_graphs
 from clew.ir.control_flow import cond, is_control
 from clew.ir.graph import Graph

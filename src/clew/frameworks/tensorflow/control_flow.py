@@ -15,8 +15,7 @@ from tensorflow.python.framework import function_def_to_graph
 
 from clew.errors import CaptureError
 from clew.frameworks.tensorflow.effects import drop_unused
-from clew.frameworks.tensorflow.types import array_type
-from clew.frameworks.tensorflow.values import Literal, Number, Resource, Value
+from clew.frameworks.tensorflow.types import Literal, Number, Resource, Value, array_type
 from clew.ir.control_flow import cond, while_loop
 from clew.ir.effects import is_impure
 from clew.ir.graph import Graph

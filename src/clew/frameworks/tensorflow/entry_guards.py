@@ -10,8 +10,7 @@ import tensorflow as tf
 from clew.capture.guards.notes import are_distinct, expression_of, require
 from clew.capture.guards.variables import WatchedVariables, changed
 from clew.capture.state.containers import same_part
-from clew.frameworks.tensorflow.types import UNKNOWN, array_type
-from clew.frameworks.tensorflow.values import Root
+from clew.frameworks.tensorflow.types import UNKNOWN, Root, array_type
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node

@@ -27,8 +27,7 @@ from clew.frameworks.tensorflow.operations import (
     variable_access,
 )
 from clew.frameworks.tensorflow.scalars import TOKEN, Operand, PythonCall, itself, method_of, numpy_of, size_of
-from clew.frameworks.tensorflow.types import VARIABLE, array_type
-from clew.frameworks.tensorflow.values import Literal, Number, Resource, Root, Value, literal_of
+from clew.frameworks.tensorflow.types import VARIABLE, Literal, Number, Resource, Root, Value, array_type, literal_of
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.source import SourceLine, is_hidden_file

@@ -28,7 +28,7 @@ from clew.frameworks.tensorflow.importer import Importer
 from clew.frameworks.tensorflow.programs import is_part
 from clew.frameworks.tensorflow.scalars import ALL, Sizes, Traced, TracedShape, dtype_of
 from clew.frameworks.tensorflow.tracing import Tracing
-from clew.frameworks.tensorflow.values import Resource, Value, variable_name
+from clew.frameworks.tensorflow.types import Resource, Value, variable_name
 from clew.ir.effects import pure
 from clew.ir.node import Node
 

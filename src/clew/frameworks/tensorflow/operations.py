@@ -16,7 +16,7 @@ from tensorflow.python.framework import op_def_registry
 from tensorflow.python.ops import script_ops
 
 from clew.errors import CaptureError
-from clew.frameworks.tensorflow.values import Resource, Value
+from clew.frameworks.tensorflow.types import Resource, Value
 from clew.ir.node import Node
 
 if TYPE_CHECKING:

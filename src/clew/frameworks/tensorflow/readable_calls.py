@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from clew.frameworks.tensorflow.operations import Call
-from clew.frameworks.tensorflow.values import _NUMBERS, Literal
+from clew.frameworks.tensorflow.types import _NUMBERS, Literal
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 

@@ -42,7 +42,7 @@ from clew.capture.state.memory import Memory
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
-from clew.frameworks.numpy import foreign_draws
+from clew.frameworks.numpy import random_streams
 from clew.frameworks.tensorflow import autograph
 from clew.frameworks.tensorflow.importer import Notes, Region
 from clew.frameworks.tensorflow.programs import is_part
@@ -198,7 +198,7 @@ class Tracing:
                         patches.on_class(kind, "call", self._converting)
                 replacements.install(patches)
                 replacements.install_in(patches, surroundings)
-                foreign_draws.install(patches, surroundings.functions)
+                random_streams.install_refusing(patches, surroundings.functions)
                 functions = () if self.builds else surroundings.functions
                 _install_caches(patches, self.cached, lambda: _current.get() is self, functions, layers)
                 with replacements.hearing(listener, surroundings):

@@ -33,9 +33,9 @@ from clew.errors import ClewError
 from clew.frameworks.numpy import call_sites, constructors, opaque_calls, random_streams, undo
 from clew.frameworks.numpy.array_proxy import Places, TracedArray, TracedGeneric, TracedPython, is_traced
 from clew.frameworks.numpy.attributes import check_followed
+from clew.frameworks.numpy.facts import guard_kind
 from clew.frameworks.numpy.number_functions import BUILTINS
 from clew.frameworks.numpy.opaque_calls import cannot_follow
-from clew.frameworks.numpy.ranks_and_dtypes import guard_kind
 from clew.frameworks.numpy.recorder import STREAMS, NumpyRecorder
 from clew.frameworks.torch.modules.state import OWN
 from clew.frameworks.torch.number_functions import FOR_PYTHON, builtins_for

@@ -19,9 +19,9 @@ from clew.errors import CaptureError
 from clew.frameworks.jax import calls
 from clew.frameworks.jax.calls import as_jaxpr
 from clew.frameworks.jax.importer import HANDLERS, Importer, fitting
-from clew.frameworks.jax.kinds import kind_of_aval, spec_of_aval
 from clew.frameworks.jax.primitives import ways_of_call
 from clew.frameworks.jax.staging import this_trace
+from clew.frameworks.jax.types import kind_of_aval, spec_of_aval
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 

@@ -29,8 +29,8 @@ from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.frameworks.jax import names, private, transforms
 from clew.frameworks.jax.array_proxy import TracedJaxArray
-from clew.frameworks.jax.kinds import kind_of
 from clew.frameworks.jax.recorder import JaxRecorder
+from clew.frameworks.jax.types import kind_of
 from clew.frameworks.numpy.opaque_calls import where
 from clew.ir.source import is_hidden, is_installed
 
