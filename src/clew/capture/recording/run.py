@@ -236,10 +236,11 @@ class ExampleRun:
 
     def _call(self, given: Given) -> Any:
         """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
+        given = self._prepared(given)  # held by this frame: a snapshot of the program's state begins here
         self.recorder.running = True
         self.recorder.code.caller = id(user_frame(1))
         try:
-            return self._call_program(given)
+            return self._drained(self.fn(*given[0], **given[1]))
         except ClewError:
             raise
         except Exception as error:
@@ -249,8 +250,13 @@ class ExampleRun:
         finally:
             self.recorder.running = False
 
-    def _call_program(self, given: Given) -> Any:
-        return self.fn(*given[0], **given[1])
+    def _prepared(self, given: Given) -> Given:
+        """The arguments right before the program gets them."""
+        return given
+
+    def _drained(self, result: Any) -> Any:
+        """The result of the program; an iterator has been walked to its end."""
+        return result
 
     def _check_raised(self, error: Exception) -> None:
         """Raise another error if this one is not the program's own."""

@@ -178,9 +178,11 @@ class Run(ExampleRun):
         """All that has a ``put_back``, in the order in which it is put back."""
         return [*super()._undone(), self.rollback]
 
-    def _call_program(self, given: Given) -> Any:
-        args = [constructors.standing(value) for value in given[0]]
-        return self.fn(*args, **{name: constructors.standing(value) for name, value in given[1].items()})
+    def _prepared(self, given: Given) -> Given:
+        """The arguments right before the program gets them."""
+        args, kwargs = given
+        standing = constructors.standing
+        return tuple(map(standing, args)), {name: standing(value) for name, value in kwargs.items()}
 
     def _check_raised(self, error: Exception) -> None:
         """Raise another error if this one is not the program's own."""

@@ -420,9 +420,14 @@ class Run(ExampleRun):
         parts = [self.inputs, self.state, self.recorder.arrays, self.open_files, self.rollback, self.modules]
         return [part for part in (*parts, self.hook_tables) if part is not None]
 
-    def _call_program(self, given: Given) -> Any:
+    def _prepared(self, given: Given) -> Given:
+        """The arguments right before the program gets them."""
         self.recorder.tracers.begin()
-        return dispatch.drain(self, self.fn(*given[0], **given[1]))
+        return given
+
+    def _drained(self, result: Any) -> Any:
+        """The result of the program; an iterator has been walked to its end."""
+        return dispatch.drain(self, result)
 
     def _ends(self) -> list[Any]:
         """The tensors, modules and optimizers around the program and among its arguments."""
