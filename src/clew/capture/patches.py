@@ -13,24 +13,24 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-_MISSING = object()
+from clew.capture.location import CODE, DEFAULTS, MISSING, Location
+
 _lock = threading.RLock()
 Key = tuple[int, str]
-_DEFAULTS = "__defaults__"
 REWRITTEN = "rewritten"
 """The layer of code that a function runs above what other replacements have made of it."""
+_LAYERS = (CODE, REWRITTEN)
 _OF_CLASSES = ((), ("__class__",))
 """The outer variables of functions that stand in classes: none, or the class itself, for ``super()``."""
 
 
-class _Place:
-    """One replaced entry of a dict, class, cell or function: what was there, and how many traces need what is now."""
+class _Place(Location):
+    """One location that is replaced: what was there, and how many traces need what is there now."""
 
-    __slots__ = ("count", "name", "original", "owner", "replacement")
+    __slots__ = ("count", "original", "replacement")
 
-    def __init__(self, owner: Any, name: str, original: Any, replacement: Any) -> None:
-        self.owner = owner
-        self.name = name
+    def __init__(self, holder: Any, name: str, original: Any, replacement: Any) -> None:
+        super().__init__(holder, name)
         self.original = original
         self.replacement = replacement
         self.count = 1
@@ -46,25 +46,19 @@ def patched_places() -> int:
     return len(_places)
 
 
-def held_at(owner: Any, name: str) -> Any:
-    """What a dict, a class, a function or a cell itself holds under a name."""
-    if isinstance(owner, dict):
-        return owner.get(name, _MISSING)
-    if isinstance(owner, CellType):
-        return owner.cell_contents
-    if isinstance(owner, FunctionType):
-        if name == _DEFAULTS:
-            return owner.__defaults__
-        below = _places.get((id(owner), "__code__"))  # another trace may have put its code there already
-        return owner.__code__ if below is None else below.original
-    return vars(owner).get(name, _MISSING)
+def held_at(holder: Any, name: str) -> Any:
+    """What a dict, a class, a function or a cell itself holds under a name; of a function below the rewritten layer."""
+    if _is_layer(holder, name):
+        below = _places.get((id(holder), CODE))  # another trace may have put its code there already
+        return holder.__code__ if below is None else below.original
+    return Location(holder, name).get()
 
 
 def original_in(names: dict[str, Any], name: str, default: Any = None) -> Any:
     """What a dict has under a name, whatever traces have put there for now."""
     place = _places.get((id(names), name))
-    found = names.get(name, _MISSING) if place is None else place.original
-    return default if found is _MISSING else found
+    found = names.get(name, MISSING) if place is None else place.original
+    return default if found is MISSING else found
 
 
 def own_code(function: FunctionType) -> CodeType:
@@ -74,49 +68,37 @@ def own_code(function: FunctionType) -> CodeType:
 
 def own_defaults(function: FunctionType) -> tuple[Any, ...] | None:
     """The defaults of a function, whatever traces have put in their place for now."""
-    place = _places.get((id(function), _DEFAULTS))
+    place = _places.get((id(function), DEFAULTS))
     defaults: tuple[Any, ...] | None = function.__defaults__ if place is None else place.original
     return defaults
 
 
+def _is_layer(holder: Any, name: str) -> bool:
+    """Whether a location is code that a function runs."""
+    return name in _LAYERS and isinstance(holder, FunctionType)
+
+
 def _layer_of(function: FunctionType) -> _Place | None:
     """The place whose code a function runs, one of two layers."""
-    return _places.get((id(function), REWRITTEN)) or _places.get((id(function), "__code__"))
+    return _places.get((id(function), REWRITTEN)) or _places.get((id(function), CODE))
 
 
 def _put_back(place: _Place) -> None:
     """Put the original back, or for a function the code of the other layer, if that is still needed."""
     original = place.original
-    if isinstance(place.owner, FunctionType) and place.name != _DEFAULTS:
-        other = _layer_of(place.owner)
-        original = _own_codes.pop(id(place.owner), original) if other is None else other.replacement
-    _put(place.owner, place.name, original)
+    name = place.name
+    if _is_layer(place.holder, name):
+        name, other = CODE, _layer_of(place.holder)
+        original = _own_codes.pop(id(place.holder), original) if other is None else other.replacement
+    Location(place.holder, name).put(original)
 
 
-def _put_instead(owner: Any, name: str, value: Any) -> None:
+def _put_instead(holder: Any, name: str, value: Any) -> None:
     """Put a replacement in place; a function's own code is noted under all layers."""
-    if isinstance(owner, FunctionType) and name != _DEFAULTS and _layer_of(owner) is None:
-        _own_codes[id(owner)] = owner.__code__
-    _put(owner, name, value)
-
-
-def _put(owner: Any, name: str, value: Any) -> None:
-    if isinstance(owner, dict):
-        if value is _MISSING:
-            del owner[name]
-        else:
-            owner[name] = value
-    elif isinstance(owner, CellType):
-        owner.cell_contents = value
-    elif isinstance(owner, FunctionType):
-        if name == _DEFAULTS:
-            owner.__defaults__ = value
-        else:
-            owner.__code__ = value
-    elif value is _MISSING:
-        delattr(owner, name)
-    else:
-        setattr(owner, name, value)
+    is_layer = _is_layer(holder, name)
+    if is_layer and _layer_of(holder) is None:
+        _own_codes[id(holder)] = holder.__code__
+    Location(holder, CODE if is_layer else name).put(value)
 
 
 class _Group:
@@ -150,9 +132,9 @@ class Stock:
         in_dicts: dict[int, list[_Place]] = {}
         self._single = []
         for place in places.values():
-            is_entry = isinstance(place.owner, dict) and place.original is not _MISSING
-            (in_dicts.setdefault(id(place.owner), []) if is_entry else self._single).append(place)
-        self._groups = [_Group(group[0].owner, group) for group in in_dicts.values()]
+            is_entry = isinstance(place.holder, dict) and place.original is not MISSING
+            (in_dicts.setdefault(id(place.holder), []) if is_entry else self._single).append(place)
+        self._groups = [_Group(group[0].holder, group) for group in in_dicts.values()]
 
     def put(self) -> bool:
         """Put everything in place as it was the last time; nothing, if some place is in use or holds something new."""
@@ -160,14 +142,14 @@ class Stock:
             return False
         if not all(group.is_as_found() for group in self._groups):
             return False
-        if any(held_at(place.owner, place.name) is not place.original for place in self._single):
+        if any(held_at(place.holder, place.name) is not place.original for place in self._single):
             return False
         for place in self.places.values():
             place.count = 1
         for group in self._groups:
             group.names.update(group.replacements)
         for place in self._single:
-            _put_instead(place.owner, place.name, place.replacement)
+            _put_instead(place.holder, place.name, place.replacement)
         _places.update(self.places)
         return True
 
@@ -255,13 +237,13 @@ class Patches:
         """Replace what a variable of a closure holds."""
         self._replace(cell, "", None, make)
 
-    def on_function(self, function: FunctionType, code: CodeType, layer: str = "__code__") -> None:
+    def on_function(self, function: FunctionType, code: CodeType, layer: str = CODE) -> None:
         """Let a function run this code; a second ``layer`` lies above what was there before."""
         self._replace(function, layer, None, lambda original: code)
 
     def in_defaults(self, function: FunctionType, make: Callable[[Any], Any]) -> None:
         """Replace the tuple of default values of a function."""
-        self._replace(function, _DEFAULTS, None, make)
+        self._replace(function, DEFAULTS, None, make)
 
     def on_method(self, owner: type, name: str, make: Callable[[Any], Any]) -> None:
         """Replace a method that a class defines: in its body where that can be, because much depends on the class."""
@@ -297,9 +279,9 @@ class Patches:
                 place.count += 1
             else:
                 original = held_at(owner, name)
-                if original is _MISSING and default is None:
+                if original is MISSING and default is None:
                     return
-                replacement = make(default if original is _MISSING else original)
+                replacement = make(default if original is MISSING else original)
                 _put_instead(owner, name, replacement)
                 _places[key] = _Place(owner, name, original, replacement)
             self._held[key] = None

@@ -44,7 +44,7 @@ def test_a_change_between_two_snapshots_is_read():
     assert second.knows(new) and not first.knows(new)
     new.append(7)
     values["rows"].append(8)
-    assert {(place.key[1], now) for place, _, now in second.changed()} == {(0, 7), (0, 8)}
+    assert {(place.place[1], now) for place, _, now in second.changed()} == {(0, 7), (0, 8)}
     second.restore(was_looked_at=True)
     assert new == [] and values == {"held": values["held"], "rows": []}
 

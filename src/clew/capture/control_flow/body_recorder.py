@@ -16,13 +16,13 @@ from clew.capture.bytecode.instructions import only_returns
 from clew.capture.control_flow.paths import Paths, one_line
 from clew.capture.control_flow.raising import arguments_of, is_raised, leaves_program, record_raise
 from clew.capture.control_flow.runtime import Returned
-from clew.capture.guards.notes import MISSING
+from clew.capture.location import MISSING
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.recording.nested_programs import OpenBody
 from clew.capture.recording.recorder import Scalar
 from clew.capture.restart import Diverged, Restart, swallowed
-from clew.capture.state.snapshot import Location, Snapshot
+from clew.capture.state.snapshot import Part, Snapshot
 from clew.errors import CaptureError, ClewError
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.node import Node
@@ -179,7 +179,7 @@ class End:
         self.levels = levels
         self.arguments: tuple[Any, ...] = ()
         """The leaves of the value, or of what a ``return`` inside gives, as arguments of nodes."""
-        self.places: dict[Any, Location] = {}
+        self.places: dict[Any, Part] = {}
         self.values: dict[Any, Any] = {}
         self.left: dict[Any, tuple[Any, ...]] = {}
         """For each place what is there, and its leaves as arguments."""
@@ -202,7 +202,7 @@ class Piece:
         paths: Paths,
         snapshot: Snapshot,
         bind: Callable[[], tuple[Any, ...]] = tuple,
-        carried: Sequence[Location] = (),
+        carried: Sequence[Part] = (),
     ) -> None:
         self.site = site
         self.function = function
@@ -351,10 +351,10 @@ class PieceRecorder:
         """Note what the piece has left behind."""
         end.arguments = self.arguments(end.returned)
         changed = [] if piece.is_constant else [(place, now) for place, _, now in piece.snapshot.changed()]
-        if any(_is_traced_key(place.key) for place, _ in changed):
+        if any(_is_traced_key(place.place) for place, _ in changed):
             raise CaptureError("a number that comes from data is a key of a dict")
         for place, now in [*changed, *((place, place.get()) for place in piece.carried)]:
-            key = place.identity
+            key = place.key
             end.places[key], end.values[key], end.left[key] = place, now, self.arguments(now)
 
     def arguments(self, value: Any) -> tuple[Any, ...]:

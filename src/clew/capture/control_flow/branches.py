@@ -17,9 +17,9 @@ from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.control_flow.body_recorder import Abandon, ConstructSite, End, Piece, PieceRecorder, with_leaves
 from clew.capture.control_flow.operand_order import arrange
 from clew.capture.control_flow.paths import Paths
-from clew.capture.guards.notes import MISSING
+from clew.capture.location import MISSING
 from clew.capture.recording.recorder import Pending, Scalar
-from clew.capture.state.snapshot import Location, Snapshot, cells_of, in_order
+from clew.capture.state.snapshot import Part, Snapshot, cells_of, in_order
 from clew.ir.control_flow import choose, cond
 from clew.ir.node import Node
 from clew.ir.types import ScalarType
@@ -76,7 +76,7 @@ class Branch:
         for side in self.sides:  # what nobody reads any more is no value of the graph
             for name, cell in cells_of(side.function).items():
                 if name in unused:
-                    Location(name, cell, None).put(MISSING)
+                    Part(name, cell, None).put(MISSING)
         return self._left(node, result, places)
 
     def _ends(self, place: int, predicate: Any) -> list[End]:
@@ -98,7 +98,7 @@ class Branch:
 
     def _numbers_of(self, node: Node, side: Piece) -> list[Any]:
         """The variables that a side sees and that hold the number which a node gives."""
-        found = [Location(name, cell, None).get() for name, cell in cells_of(side.function).items()]
+        found = [Part(name, cell, None).get() for name, cell in cells_of(side.function).items()]
         scalars = [one for one in found if issubclass(type(one), Scalar)]
         return [one for one in scalars if self._home(self.recorder.argument(one)) is self._home(node)]
 
@@ -112,7 +112,7 @@ class Branch:
         if self.pieces.is_off_example:
             names = self._names()
             changed = [place for place, _, _ in self.sides[0].snapshot.changed()]
-            used = {place.identity for place in changed if names.get(id(place.holder)) not in unused}
+            used = {place.key for place in changed if names.get(id(place.holder)) not in unused}
             if not used <= {key for end in ends for key in end.places}:
                 raise Abandon(self.site, "on the example it changes something that the recorded path does not")
 
@@ -134,7 +134,7 @@ class Branch:
         is_asked = value is self.test and type(self.recorder.concrete(value)) is bool
         return (held is not self.is_turned) if is_asked else value
 
-    def _places(self, ends: list[End], unused: set[str]) -> list[Location]:
+    def _places(self, ends: list[End], unused: set[str]) -> list[Part]:
         """The places that the two sides leave different things in, after a check that these fit together."""
         names = self._names()
         found = {key: place for end in ends for key, place in end.places.items()}
@@ -151,12 +151,12 @@ class Branch:
             if not _is_settled(values, self.recorder.leaf_kinds):
                 kept.append(place)
         for end in ends:
-            self.pieces.check_alone(self.site, [end.value, *(end.values.get(place.identity) for place in kept)])
+            self.pieces.check_alone(self.site, [end.value, *(end.values.get(place.key) for place in kept)])
         return in_order(kept)
 
-    def _given(self, end: End, places: list[Location]) -> tuple[Any, ...]:
+    def _given(self, end: End, places: list[Part]) -> tuple[Any, ...]:
         """What one way gives: its value, then what it left in each place, or what was there before."""
-        left = (end.left.get(place.identity) for place in places)
+        left = (end.left.get(place.key) for place in places)
         befores = (self.pieces.arguments(place.get()) for place in places)
         parts = (before if now is None else now for now, before in zip(left, befores, strict=True))
         return (*(() if self._gives_constant else end.arguments), *itertools.chain(*parts))
@@ -169,7 +169,7 @@ class Branch:
         graphs = [body.graph for body in bodies]
         return self.recorder.create(cond, (predicate, *graphs, tuple(outer)))  # type: ignore[no-any-return]
 
-    def _left(self, node: Node, result: Any, places: list[Location]) -> Any:
+    def _left(self, node: Node, result: Any, places: list[Part]) -> Any:
         """Let the program see what came out of the node."""
         tie = Tying(self.pieces, node)
         if not self._gives_constant:

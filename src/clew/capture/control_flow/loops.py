@@ -27,10 +27,11 @@ from clew.capture.control_flow.branches import Tying
 from clew.capture.control_flow.operand_order import arrange
 from clew.capture.control_flow.paths import Paths
 from clew.capture.control_flow.runtime import RUNTIME, Outcome, Returned
-from clew.capture.guards.notes import MISSING, require
+from clew.capture.guards.notes import require
+from clew.capture.location import MISSING
 from clew.capture.recording.list_proxies import ListProxy, StateListProxy
 from clew.capture.recording.recorder import Scalar
-from clew.capture.state.snapshot import Location, Snapshot, cells_of, in_order, order_of
+from clew.capture.state.snapshot import Part, Snapshot, cells_of, in_order, order_of
 from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.control_flow import Branch, control_of, for_loop, inputs_of, while_loop
 from clew.ir.effects import pure
@@ -73,7 +74,7 @@ class Optional:
     """A variable that is a constant until some round sets an array; ``example`` is such an array. If it ``counts``, any
     number of the constant's type may stand there before."""
 
-    def __init__(self, place: Location, constant: Any, example: Any) -> None:
+    def __init__(self, place: Part, constant: Any, example: Any) -> None:
         self.place = place
         self.constant = constant
         self.example = example
@@ -145,16 +146,16 @@ class Loop:
         self.items = items
         self.live, self.again, ending = map(frozenset, names[1:])
         cells = cells_of(body) | ({} if test is None else cells_of(test))
-        self.places = [Location(name, cells[name], None) for name in names[0] if name in cells]
-        self.ending = {place.identity for place in self.places if place.name in ending}
-        self.own = {place.identity for place in self.places if place.name not in self.again}
+        self.places = [Part(name, cells[name], None) for name in names[0] if name in cells]
+        self.ending = {place.key for place in self.places if place.name in ending}
+        self.own = {place.key for place in self.places if place.name not in self.again}
         self.item_name = _target_of(body) if items is not None else ""
-        self.carried: list[Location] = []
-        self.lists: list[Location] = []
+        self.carried: list[Part] = []
+        self.lists: list[Part] = []
         """Variables that hold lists to which the loop only appends."""
-        self.measured: list[Location] = []
+        self.measured: list[Part] = []
         """Those of them whose length a round or the test asks for: it is carried as a number."""
-        self.chains = [Location(name, cells[name], None) for name in chains if name in cells and name not in names[0]]
+        self.chains = [Part(name, cells[name], None) for name in chains if name in cells and name not in names[0]]
         """Variables that hold lists of numbers, which are carried whole."""
         self.optional: list[Optional] = []
         """Variables that are a constant until a round makes an array of them."""
@@ -180,7 +181,7 @@ class Loop:
         self._check_lists(ends)
         self.breaks = any(end.value is not None for end in ends)
         node = self._node(rounds, tests, ends, tested)
-        self.starts = {place.identity: list(place.get()) for place in self.lists}
+        self.starts = {place.key: list(place.get()) for place in self.lists}
         outcome = self._plainly()
         return self._left(node, outcome)
 
@@ -215,9 +216,9 @@ class Loop:
         if missing:
             raise Abandon(self.site, f"{missing[0].name} is set in the loop and read after it", self.may_peel)
         known = [place for place in self.places if place.get() is not MISSING]
-        self.carried = in_order([place for place in known if place.identity not in self.own])
-        self.befores = {place.identity: place.get() for place in self.carried}
-        self.before_lists = {place.identity: place.get() for place in self.lists}
+        self.carried = in_order([place for place in known if place.key not in self.own])
+        self.befores = {place.key: place.get() for place in self.carried}
+        self.before_lists = {place.key: place.get() for place in self.lists}
         self.counts.clear()
         self.ragged.clear()
 
@@ -247,7 +248,7 @@ class Loop:
                 if place not in self.carried:
                     place.put(MISSING)
             for place in self.lists:
-                before = self.before_lists[place.identity]
+                before = self.before_lists[place.key]
                 place.put(StateListProxy(before, list(before)))
                 if place in self.measured:
                     inputs.append(paths.graph.create_node("placeholder", "length"))
@@ -283,12 +284,12 @@ class Loop:
         None, or the number that it was."""
         going_on = [end for end in ends if not isinstance(end.value, Returned)]
         for place in self.carried if self.items is not None and self.test is None else ():
-            values = [end.values[place.identity] for end in going_on]
+            values = [end.values[place.key] for end in going_on]
             arrays = [value for value in values if self.pieces.support.is_array(value)]
             is_constant = type(place.get()) in _CONSTANTS and place.name in cells_of(self.body)
             if is_constant and arrays and len(arrays) < len(values):
                 self.optional.append(Optional(place, place.get(), arrays[0]))
-                self.places = [one for one in self.places if one.identity != place.identity]
+                self.places = [one for one in self.places if one.key != place.key]
                 return True
         return False
 
@@ -298,7 +299,7 @@ class Loop:
             one
             for one in self.optional
             if not one.counts
-            and any(one.is_another_number(self.pieces, end.values.get(one.place.identity)) for end in ends)
+            and any(one.is_another_number(self.pieces, end.values.get(one.place.key)) for end in ends)
         ]
         for one in found:
             one.counts = True
@@ -306,22 +307,22 @@ class Loop:
 
     def _filled(self, ends: list[End]) -> bool:
         """Whether a round appends to a list that only a variable of the loop holds, which was not known before."""
-        known = {place.identity for place in self.lists}
+        known = {place.key for place in self.lists}
         grown = {id(place.holder): place.holder for end in ends for place in end.places.values() if _has_grown(place)}
         for name, cell in cells_of(self.body).items():
-            place = Location(name, cell, None)
-            if id(place.get()) in grown and place.identity not in known and self.snapshot.is_held_once(place.get()):
+            place = Part(name, cell, None)
+            if id(place.get()) in grown and place.key not in known and self.snapshot.is_held_once(place.get()):
                 if not _HEAPS.isdisjoint(self.body.__code__.co_names):  # type: ignore[attr-defined]
                     raise Abandon(self.site, f"{name} is kept in an order that its items decide")
                 if self.seen is not None and name not in self.seen:
                     raise Abandon(self.site, f"the length of {name} may be asked for after the loop")
                 self.lists.append(place)
-                self.places = [one for one in self.places if one.identity != place.identity]
+                self.places = [one for one in self.places if one.key != place.key]
         return len(self.lists) > len(known)
 
     def _asks_for_length(self, ends: list[End]) -> bool:
         """Whether a round or the test looks at a list that rounds append to: its length may be all that it asks for."""
-        looked = [place for place in self.lists if any(end.values[place.identity].seen for end in ends)]
+        looked = [place for place in self.lists if any(end.values[place.key].seen for end in ends)]
         if any(place in self.measured for place in looked):
             raise Abandon(self.site, "a list that each round appends to is looked at in a round")
         self.measured = [place for place in self.lists if place in self.measured or place in looked]
@@ -329,7 +330,7 @@ class Loop:
 
     def _lengths(self, end: End) -> list[Any]:
         """The lengths that lists have after one way of a round, as arguments."""
-        return [end.left[place.identity][0] for place in self.measured]
+        return [end.left[place.key][0] for place in self.measured]
 
     def _appended(self, end: End) -> tuple[Any, ...]:
         """What one way of a round appends to lists, as arguments of nodes; to a ragged one, all of it as a tuple."""
@@ -337,14 +338,14 @@ class Loop:
         for place in self.lists:
             items = self._added(end, place)
             leaves = list(leaves_of(self.recorder, tuple(items)))
-            arguments = iter(end.left[place.identity][-len(leaves) :])
+            arguments = iter(end.left[place.key][-len(leaves) :])
             row = [_like(item, arguments) for item in items]
-            given += [tuple(row)] if place.identity in self.ragged else row
+            given += [tuple(row)] if place.key in self.ragged else row
         return tuple(given)
 
-    def _added(self, end: End, place: Location) -> list[Any]:
+    def _added(self, end: End, place: Part) -> list[Any]:
         """What one way of a round appends to a list."""
-        now, before = end.values[place.identity], self.before_lists[place.identity]
+        now, before = end.values[place.key], self.before_lists[place.key]
         added = list.__len__(now) - len(before) if type(now) is StateListProxy and not now.seen else -1
         items = list(list.__iter__(now))[len(before) :] if added > 0 else []
         if added < 0 or not all(map(self._is_item, items)):
@@ -359,9 +360,9 @@ class Loop:
             items = [kind for row in rows for kind in row]
             if any(row != rows[0] for row in rows) if is_regular else any(kind != items[0] for kind in items):
                 raise Abandon(self.site, "what is appended to a list is of another type on another way")
-            self.counts[place.identity] = len(rows[0]) if is_regular else 1
+            self.counts[place.key] = len(rows[0]) if is_regular else 1
             if not is_regular:
-                self.ragged.add(place.identity)
+                self.ragged.add(place.key)
 
     def _kind_of(self, item: Any) -> list[Any]:
         parts = [len(item) if type(item) is tuple else 0]
@@ -373,21 +374,21 @@ class Loop:
             return all(is_leaf(self.recorder, part) for part in value)
         return is_leaf(self.recorder, value)
 
-    def _further(self, ends: list[End]) -> list[Location]:
+    def _further(self, ends: list[End]) -> list[Part]:
         """Places that some round changes and that were not known to be changed."""
-        known = {place.identity for place in [*self.places, *self.chains, *self.lists, *self._optional_places]}
+        known = {place.key for place in [*self.places, *self.chains, *self.lists, *self._optional_places]}
         found = {key: place for end in ends for key, place in end.places.items() if key not in known}
         if any(place.get() is MISSING for place in found.values()):
             raise Abandon(self.site, "a round adds to a container or an object")
         return list(found.values())
 
     @property
-    def _optional_places(self) -> list[Location]:
+    def _optional_places(self) -> list[Part]:
         return [one.place for one in self.optional]
 
     def _changes(self, end: End, piece: Piece) -> bool:
         """Whether the test sets something."""
-        left = itertools.chain(*(end.left[place.identity] for place in self.carried))
+        left = itertools.chain(*(end.left[place.key] for place in self.carried))
         return [*left, *self._chained(end), *self._lengths(end)] != self.inputs[id(piece.paths)]
 
     def _join_test(self) -> None:
@@ -417,14 +418,14 @@ class Loop:
         if any(isinstance(node, Node) and self._may_vary(node, rounds, ends) for node in relied):
             raise Abandon(self.site, "a round relies on a size that is another in the next one")
         for place in self.carried:
-            values = [place.get(), *(end.values[place.identity] for end in ends if self._leaves(end, place))]
+            values = [place.get(), *(end.values[place.key] for end in ends if self._leaves(end, place))]
             self.pieces.check_fit(self.site, values, self.may_peel)
             self.pieces.check_containers(rounds, place.get(), values)
         for one in self.optional:
-            if not all(one.fits(self.pieces, end.values[one.place.identity]) for end in ends):
+            if not all(one.fits(self.pieces, end.values[one.place.key]) for end in ends):
                 raise Abandon(self.site, "a variable holds different things on different ways")
         for end in ends:
-            left = (end.values[one.identity] for one in self.carried if self._leaves(end, one))
+            left = (end.values[one.key] for one in self.carried if self._leaves(end, one))
             self.pieces.check_alone(self.site, [end.returned, *left])
         returned = [end.returned for end in ends if isinstance(end.value, Returned)]
         if returned:
@@ -447,16 +448,16 @@ class Loop:
             self.items.example = example
         return True
 
-    def _leaves(self, end: End, place: Location) -> bool:
+    def _leaves(self, end: End, place: Part) -> bool:
         """Whether it matters what a way leaves in a place: not in a variable that ends with the function."""
-        return not isinstance(end.value, Returned) or place.identity not in self.ending
+        return not isinstance(end.value, Returned) or place.key not in self.ending
 
     def _may_vary(self, node: Node, rounds: Piece, ends: list[End]) -> bool:
         """Whether a number depends on something whose shape is another from round to round."""
         inputs = self.inputs[id(rounds.paths)]
         sizes = [self._shapes(place.get()) for place in self.carried]
         going_on = [end for end in ends if not isinstance(end.value, Returned)]
-        after = [[self._shapes(end.values[place.identity]) for place in self.carried] for end in going_on]
+        after = [[self._shapes(end.values[place.key]) for place in self.carried] for end in going_on]
         items = [] if self.items is None else [self._shapes(item) for item in self.items.items]
         if all(one == sizes for one in after) and all(one == items[0] for one in items):
             return False
@@ -479,7 +480,7 @@ class Loop:
         initial = self._row([self.pieces.arguments(place.get()) for place in self.carried], False)
         initial += [self.recorder.create(list, (self.recorder.argument(place.get()),)) for place in self.chains]
         initial += [one.constant for one in self.optional]
-        initial += [len(self.before_lists[place.identity]) for place in self.measured]
+        initial += [len(self.before_lists[place.key]) for place in self.measured]
         initial += self._returning(False, (None,) * self.count)
         for end in ends:
             rounds[0].paths.write_end(end.levels, self._given(end, self.inputs[id(rounds[0].paths)]))
@@ -512,18 +513,18 @@ class Loop:
         entered = iter(inputs)
         parts: list[tuple[Any, ...]] = []
         for place in self.carried:
-            before = tuple([next(entered) for _ in leaves_of(self.recorder, self.befores[place.identity])])
-            parts.append(end.left[place.identity] if self._leaves(end, place) else before)
+            before = tuple([next(entered) for _ in leaves_of(self.recorder, self.befores[place.key])])
+            parts.append(end.left[place.key] if self._leaves(end, place) else before)
         carried = self._row(parts, broke)
         returned = self._returning(is_return, end.arguments if is_return else (None,) * self.count)
         carried += self._chained(end)
-        carried += [(*end.left[one.place.identity], one.constant)[0] for one in self.optional]
+        carried += [(*end.left[one.place.key], one.constant)[0] for one in self.optional]
         carried += self._lengths(end)
         return (*carried, *returned, *self._appended(end), *((broke,) if self.breaks else ()))
 
     def _chained(self, end: End) -> list[Any]:
         """The lists that one way has made longer, as arguments."""
-        chains = [end.values[place.identity] for place in self.chains]
+        chains = [end.values[place.key] for place in self.chains]
         if not all(type(one) is ListProxy and one.is_whole for one in chains):
             raise Abandon(self.site, "a list is looked at as a whole in a round")
         return [self.recorder.argument(one) for one in chains]
@@ -554,7 +555,7 @@ class Loop:
         item = [inputs.pop()] if is_round and self.items is not None else []
         flags = [Graph.create_node(piece.body.graph, "placeholder", "flag") for _ in range(count - len(inputs))]
         if self._flag is not None:
-            before = [self.befores[place.identity] for place in self.carried[: self._flag]]
+            before = [self.befores[place.key] for place in self.carried[: self._flag]]
             inputs.insert(sum(1 for _ in leaves_of(self.recorder, before)), flags.pop(0))
         inputs += flags + item
 
@@ -575,10 +576,10 @@ class Loop:
                     self.pieces.check_rounds(rounds)
                     if not self.test() or outcome.take(self.body()):
                         break
-        known = {place.identity for place in [*self.places, *self._optional_places]}
+        known = {place.key for place in [*self.places, *self._optional_places]}
         filled = {id(place.get()) for place in [*self.chains, *self.lists]}
         changed = [place for place, _, _ in self.snapshot.changed() if id(place.holder) not in filled]
-        if any(place.identity not in known for place in changed):
+        if any(place.key not in known for place in changed):
             raise Abandon(self.site, "a later round changes something that the recorded one does not")
         return outcome
 
@@ -590,9 +591,9 @@ class Loop:
             if index == self._flag:
                 broke = tie.named(_BROKE)(bool(outcome.broke))
             for place in self.carried[index : index + 1]:
-                if outcome.returned and place.identity in self.ending:
-                    place.put(self.befores[place.identity])
-                self.pieces.check_fit(self.site, [self.befores[place.identity], place.get()], self.may_peel)
+                if outcome.returned and place.key in self.ending:
+                    place.put(self.befores[place.key])
+                self.pieces.check_fit(self.site, [self.befores[place.key], place.get()], self.may_peel)
                 place.put(with_leaves(self.recorder, place.get(), tie.named(place.name)))
         for place in self.chains:
             if not _is_chain(place.get()):
@@ -617,12 +618,12 @@ class Loop:
         """Let variables hold the lists that the loop has filled, each the value of a node."""
         index, recorder = self.first_output, self.recorder
         for place in self.lists:
-            before, now = self.starts[place.identity], place.get()
-            count = self.counts[place.identity]
+            before, now = self.starts[place.key], place.get()
+            count = self.counts[place.key]
             found = [recorder.create(operator.getitem, (node, index + one)) for one in range(count)]
             index += count
             whole = found[0] if count == 1 else recorder.create(interleaved, tuple(found))
-            if place.identity in self.ragged:
+            if place.key in self.ragged:
                 whole = recorder.create(flattened, (whole,))
             if before:
                 whole = recorder.create(operator.add, (recorder.argument(before), whole))
@@ -670,7 +671,7 @@ _HEAPS = frozenset({"heapify", "heappop", "heappush", "heappushpop", "heapreplac
 """Functions that read and change lists without asking them."""
 
 
-def _has_grown(place: Location) -> bool:
+def _has_grown(place: Part) -> bool:
     """Whether a place is an item of a list that was not there before."""
     return type(place.holder) is list and place.get() is MISSING
 

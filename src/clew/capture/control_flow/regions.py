@@ -21,7 +21,7 @@ from clew.capture.control_flow.paths import Paths, one_line
 from clew.capture.control_flow.raising import escaped, is_outermost, leaves_program, text
 from clew.capture.control_flow.rewrite import Rewrites
 from clew.capture.control_flow.runtime import Outcome, is_own
-from clew.capture.guards.notes import MISSING
+from clew.capture.location import MISSING
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import IteratorProxy, ListProxy, TupleProxy
 from clew.capture.recording.recorder import Scalar

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import copy
 import sys
-from types import CellType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from clew.capture.guards.function_equality import FunctionFingerprint, FunctionState, has_fingerprint
 from clew.capture.guards.saved_variables import ABSENT, HolderPath, SavedValue, path_of_holder, saved
+from clew.capture.location import MISSING, Location
 from clew.capture.state.containers import SIMPLE, attributes_of, is_of_library, same_part
 from clew.capture.state.memory import Memory, below
 from clew.codegen.guards import WRITERS, Condition, Subject, type_test
@@ -33,8 +34,6 @@ def describe(node: Node, answer: Any) -> str:
 
 # ---- guards noted by a recorder --------------------------------------------------------------------------------------
 
-MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
-"""Stands where a variable or an attribute has no value."""
 PROXY_CLASSES: set[type] = set()
 """Classes of what stands in a variable for its value while a program is captured."""
 
@@ -140,14 +139,14 @@ Held = Memory | FunctionState
 """What can be changed below the value of a variable, as it was."""
 
 
-class Variable:
-    """A variable outside of the program: in a dict of globals, a cell of a closure, or an attribute of an object."""
+class Variable(Location):
+    """A variable outside of the program: in a dict of globals, a cell of a closure, or an attribute of an object; with
+    the value that it is expected to have. In another process its holder is found again by its path."""
 
-    __slots__ = ("expected", "held", "holder", "name")
+    __slots__ = ("expected", "held")
 
     def __init__(self, holder: Any, name: str, expected: Any = None, held: Held | None = None) -> None:
-        self.holder = holder
-        self.name = name
+        super().__init__(holder, name)
         self.expected = expected
         self.held = held
 
@@ -162,16 +161,6 @@ class Variable:
         return self
 
     @property
-    def key(self) -> tuple[int, str]:
-        """What tells places apart, the same in each run of one capture."""
-        return id(self.holder), self.name
-
-    @property
-    def label(self) -> str:
-        """The variable in the user's words."""
-        return self.name
-
-    @property
     def is_library(self) -> bool:
         """Whether the variable is one of an installed package."""
         return is_of_library(self.holder)
@@ -182,36 +171,18 @@ class Variable:
         return value._original if type(value) in PROXY_CLASSES else value
 
     def _value(self) -> Any:
-        holder = self.holder
-        if type(holder) is HolderPath:
-            holder = holder.find()
+        if type(self.holder) is HolderPath:
+            holder = self.holder.find()
             if holder is None:
                 return ABSENT
             self.holder = holder
-        if isinstance(holder, dict):
-            return holder.get(self.name, MISSING)
-        if not isinstance(holder, CellType):
-            return vars(holder).get(self.name, MISSING)
-        try:
-            return holder.cell_contents
-        except ValueError:  # a cell that is not filled yet
-            return MISSING
+        return super().get()
 
     def put(self, value: Any) -> None:
         """Set the variable; ``MISSING`` takes it away."""
         if self._value() is ABSENT:
             raise GuardError(f"the graph sets the variable {self.name}, which does not exist in this process")
-        if isinstance(self.holder, dict):
-            self.holder.update({self.name: value}) if value is not MISSING else self.holder.pop(self.name, None)
-        elif isinstance(self.holder, CellType):
-            if value is MISSING:
-                del self.holder.cell_contents
-            else:
-                self.holder.cell_contents = value
-        elif value is not MISSING:
-            setattr(self.holder, self.name, value)
-        elif self.name in vars(self.holder):
-            delattr(self.holder, self.name)
+        super().put(value)
 
     def __repr__(self) -> str:
         return f"{self.holder.__name__}.{self.name}" if isinstance(self.holder, type) else self.name

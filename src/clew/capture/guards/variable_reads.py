@@ -19,8 +19,9 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple, Protocol
 
 from clew.capture.bytecode.instructions import Instruction, instructions_of
-from clew.capture.guards.notes import MISSING, PROXY_CLASSES, Held, Variable, is_read_by_compiler
+from clew.capture.guards.notes import PROXY_CLASSES, Held, Variable, is_read_by_compiler
 from clew.capture.guards.saved_variables import ABSENT, SavedValue, saved
+from clew.capture.location import MISSING
 from clew.capture.patches import Patches
 from clew.capture.state.containers import CODE, SIMPLE, follows, same_part
 from clew.capture.state.surroundings import Surroundings

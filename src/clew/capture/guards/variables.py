@@ -18,8 +18,9 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, Generic, TypeVar
 
 from clew.capture.guards.function_equality import FunctionState
-from clew.capture.guards.notes import MISSING, Variable, require_variable
+from clew.capture.guards.notes import Variable, require_variable
 from clew.capture.guards.variable_reads import ATTRIBUTE, ITEM, WHOLE, Item, ProgramUses, Reads
+from clew.capture.location import MISSING
 from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.recorder import Recorder
 from clew.capture.state.containers import (

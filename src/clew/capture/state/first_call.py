@@ -15,6 +15,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from clew.capture.guards.notes import CHECKS, require, require_either
+from clew.capture.location import Location
 from clew.capture.state.containers import ATTRIBUTE, ITEM, contents
 from clew.capture.state.state import State
 from clew.capture.state.writes import set_attribute
@@ -36,10 +37,7 @@ class FirstCallChange(NamedTuple):
 
     def put(self, value: Any) -> None:
         """Set it past everything that the class does when an attribute is set."""
-        if isinstance(self.owner, dict):
-            self.owner[self.key] = value
-        else:
-            vars(self.owner)[self.key] = value
+        Location(self.owner if isinstance(self.owner, dict) else vars(self.owner), self.key).put(value)
 
 
 def first_call_change(state: State) -> FirstCallChange | None:

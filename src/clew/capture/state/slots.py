@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from clew.capture.guards import notes
-from clew.capture.guards.notes import MISSING, Variable
+from clew.capture.guards.notes import Variable
+from clew.capture.location import MISSING
 from clew.codegen.statements import written_as_assignment
 from clew.ir.effects import pure
 from clew.ir.graph import Graph

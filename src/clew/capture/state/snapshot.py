@@ -25,7 +25,7 @@ from types import (
 from typing import Any
 
 from clew.capture.bytecode.instructions import variables_of
-from clew.capture.guards.notes import MISSING
+from clew.capture.location import MISSING, Location
 from clew.capture.recording.list_proxies import IteratorProxy, StateListProxy, TupleProxy
 from clew.capture.state.containers import (
     ATTRIBUTE,
@@ -51,41 +51,37 @@ _INERT = (type, ModuleType)
 _CACHED = type(functools.lru_cache(maxsize=None)(len))
 
 
-class Location:
-    """A variable, an attribute or an item; ``name`` is for people."""
+class Part(Location):
+    """A location below a variable: an item or attribute, at the ``place`` that ``contents`` gives it, or a variable of
+    a closure, which has none. ``name`` is for people."""
 
-    def __init__(self, name: str, holder: Any, key: Any) -> None:
-        self.name = name
-        self.holder = holder
-        self.key = key
+    __slots__ = ("place",)
+
+    def __init__(self, name: str, holder: Any, place: Any) -> None:
+        super().__init__(holder, name)
+        self.place = place
+
+    @property
+    def key(self) -> tuple[int, Any]:
+        """What tells locations apart while their holders are alive."""
+        return id(self.holder), self.place
 
     def get(self) -> Any:
         """What is there; ``MISSING`` if nothing is."""
-        if isinstance(self.holder, CellType):
-            try:
-                return self.holder.cell_contents
-            except ValueError:
-                return MISSING
-        return contents(self.holder).get(self.key, MISSING)
+        if self.place is None:
+            return super().get()
+        return contents(self.holder).get(self.place, MISSING)
 
     def put(self, value: Any) -> None:
         """Put something there; ``MISSING`` takes it away."""
-        if isinstance(self.holder, CellType):
-            if value is not MISSING:
-                self.holder.cell_contents = value
-            elif self.get() is not MISSING:
-                del self.holder.cell_contents
+        if self.place is None:
+            super().put(value)
             return
-        parts = contents(self.holder)
-        refill(self.holder, {key: part for key, part in (parts | {self.key: value}).items() if part is not MISSING})
-
-    @property
-    def identity(self) -> Any:
-        """The same for the same place."""
-        return id(self.holder), self.key
+        parts = contents(self.holder) | {self.place: value}
+        refill(self.holder, {key: part for key, part in parts.items() if part is not MISSING})
 
 
-def in_order(places: list[Location]) -> list[Location]:
+def in_order(places: list[Part]) -> list[Part]:
     """Places by their names, numbers behind these left out: in generated code a variable may have got one.
 
     Among those of one name these numbers count, and so does the place in a list.
@@ -93,11 +89,11 @@ def in_order(places: list[Location]) -> list[Location]:
     return sorted(places, key=lambda place: (order_of(place.name), _number_of(place)))
 
 
-def _number_of(place: Location) -> int:
+def _number_of(place: Part) -> int:
     found = _NUMBER.search(place.name)
     if found is not None:
         return int(found.group().removeprefix("_"))
-    number = place.key[1] if isinstance(place.key, tuple) else None
+    number = place.place[1] if isinstance(place.place, tuple) else None
     return number if type(number) is int else 0
 
 
@@ -137,7 +133,7 @@ class ReachableState:
         return (
             all(reading.is_as_before() for reading in self.kept)
             and not any(self.empty)
-            and all(Location("", cell, None).get() is before for cell, before in self.cells)
+            and all(Location(cell, "").get() is before for cell, before in self.cells)
             and all(_same_objects(_held_by(value), before) for value, before in self.others)
             and not self.changes_class()
         )
@@ -180,7 +176,7 @@ class ReachableState:
 
     def _parts(self, value: Any) -> Iterable[Any]:
         if isinstance(value, CellType):
-            held = Location("", value, None).get()
+            held = Location(value, "").get()
             self.cells.append((value, held))
             return (held,)
         if isinstance(value, TupleProxy):
@@ -268,25 +264,25 @@ class Snapshot:
                     return True
         return False
 
-    def changed(self) -> Iterator[tuple[Location, Any, Any]]:
+    def changed(self) -> Iterator[tuple[Part, Any, Any]]:
         """The places that hold something else than they did, with what they held and what they hold."""
         for cell, before in self._reached.cells:
-            now = Location("", cell, None).get()
+            now = Location(cell, "").get()
             if not same_part(now, before):
-                yield Location("variable", cell, None), before, now
+                yield Part("variable", cell, None), before, now
         for holder, name, before in self._globals:
             now = holder.get(name, MISSING)
             if not same_part(now, before):
-                yield Location(name, holder, (ITEM, name)), before, now
+                yield Part(name, holder, (ITEM, name)), before, now
         self._different = [reading for reading in self._reached.kept if not reading.is_as_before()]
         for filled in filter(None, self._reached.empty):
-            yield from ((Location(_name_of(key), filled, key), MISSING, now) for key, now in contents(filled).items())
+            yield from ((Part(_name_of(key), filled, key), MISSING, now) for key, now in contents(filled).items())
         for reading in self._different:
             parts, held = reading.contents(), contents(reading.value)
             for key in {**parts, **held}:
                 before, now = parts.get(key, MISSING), held.get(key, MISSING)
                 if not same_part(now, before):
-                    yield Location(_name_of(key), reading.value, key), before, now
+                    yield Part(_name_of(key), reading.value, key), before, now
 
     def changes_only_locals(self) -> bool:
         """Whether nothing has changed but variables of functions that are running."""
@@ -308,7 +304,7 @@ class Snapshot:
     def restore(self, was_looked_at: bool = False) -> None:
         """Let everything be as it was; what has ``changed`` is known if that ``was_looked_at`` last of all."""
         for cell, before in self._reached.cells:
-            Location("", cell, None).put(before)
+            Location(cell, "").put(before)
         for holder, name, before in self._globals:
             if before is MISSING:
                 holder.pop(name, None)

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from clew.capture.current_capture import current
-from clew.capture.guards.notes import MISSING, Variable, require, require_length, require_type
+from clew.capture.guards.notes import Variable, require, require_length, require_type
+from clew.capture.location import MISSING
 from clew.capture.patches import Patches
 from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.list_proxies import StateListProxy

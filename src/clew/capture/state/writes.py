@@ -18,7 +18,8 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from clew.capture.bytecode.instructions import Instruction, instructions_of
-from clew.capture.guards.notes import MISSING, are_distinct, expression_of, require
+from clew.capture.guards.notes import are_distinct, expression_of, require
+from clew.capture.location import MISSING
 from clew.capture.recording.inputs import InputContainer
 from clew.capture.recording.outputs import Outputs
 from clew.capture.state.containers import (

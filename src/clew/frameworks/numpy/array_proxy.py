@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from clew.capture.bytecode.statements import is_only_shown
-from clew.capture.guards.notes import MISSING, Variable
+from clew.capture.guards.notes import Variable
+from clew.capture.location import MISSING
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.containers import CODE, SIMPLE, contents, follows, refill
 from clew.ir.source import user_frame

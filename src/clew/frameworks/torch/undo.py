@@ -28,7 +28,8 @@ from clew.capture.bytecode.try_blocks import (
     outcome_of_method,
 )
 from clew.capture.control_flow.body_recorder import ConstructSite, Support
-from clew.capture.guards.notes import CHECKS, MISSING, Variable, read_variable
+from clew.capture.guards.notes import CHECKS, Variable, read_variable
+from clew.capture.location import MISSING
 from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.memory import Memory

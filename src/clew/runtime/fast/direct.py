@@ -15,9 +15,10 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from clew.capture.guards.function_equality import FunctionState
-from clew.capture.guards.notes import MISSING, Variable
+from clew.capture.guards.notes import Variable
 from clew.capture.guards.saved_variables import SavedValue
 from clew.capture.guards.variable_reads import ATTRIBUTE, CONTAINS, ITEM, LENGTH, Item, current
+from clew.capture.location import MISSING
 
 # ---- the call --------------------------------------------------------------------------------------------------------
 
