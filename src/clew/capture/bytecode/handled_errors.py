@@ -8,6 +8,7 @@ raised by neither the program nor a recorded call: then the program is run again
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from types import CodeType, FrameType, TracebackType
@@ -20,6 +21,19 @@ from clew.ir.source import is_installed
 
 _OF_THE_WORLD = (LookupError, ImportError, OSError, NameError, StopIteration, StopAsyncIteration, AssertionError)
 """Errors that no function raises because of the type of a number."""
+
+
+_PROXY = re.compile(r"\bTraced[A-Z]\w*")
+"""How the classes of proxies are called, in all frameworks."""
+
+
+def refused_proxies(error: BaseException) -> list[str]:
+    """The names of the classes of proxies that compiled code has refused; none if it has refused none.
+
+    Such code raises Python's own errors, and nothing but their text tells which class of value it got.
+    """
+    is_such = isinstance(error, (TypeError, RuntimeError, AttributeError))
+    return _PROXY.findall(str(error)) if is_such else []
 
 
 class ErrorWatch:
@@ -64,7 +78,7 @@ class ErrorWatch:
         if not isinstance(error, Exception) or isinstance(error, _OF_THE_WORLD) or trace is None:
             return False
         if isinstance(error, AttributeError):
-            return issubclass(type(error.obj), self._stand_in) or "Traced" in str(error)
+            return issubclass(type(error.obj), self._stand_in) or bool(refused_proxies(error))
         return not any(error is one for one in self._failed) and not _is_of_program(trace)
 
 

@@ -21,6 +21,7 @@ from clew.capture.control_flow.recordings import (
     TOO_MUCH,
     Question,
     Segment,
+    TooMuch,
     combine,
     move_reads,
     questions,
@@ -346,7 +347,7 @@ class Paths:
         self.way.places[place] += 1
         if len(self.way.given) >= _MOST_QUESTIONS or self.way.places[place] > _MOST_AT_ONE_PLACE:
             if self.answers:
-                raise CaptureError(TOO_MUCH)
+                raise TooMuch(TOO_MUCH)
             self.declined = f"more than {_MOST_AT_ONE_PLACE} conditions on data are asked in this line"
             return False
         self.way.in_libraries += not is_own and is_small
@@ -392,7 +393,7 @@ class Paths:
         """The path of this run cannot be recorded because of an error: it will be guarded against."""
         if not self.is_ahead:
             raise Diverged
-        self._too_long = self._too_long + 1 if TOO_MUCH in str(error) else 0
+        self._too_long = self._too_long + 1 if isinstance(error, TooMuch) else 0
         if self.way.latest is not None:
             question, answer = self.way.latest
             question.refused[answer] = f"on the example this way could not be run: {one_line(error)}"

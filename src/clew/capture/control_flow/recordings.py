@@ -30,6 +30,7 @@ from clew.capture.control_flow.raising import raise_error
 from clew.capture.guards.lifting import is_context
 from clew.capture.guards.notes import describe, require
 from clew.capture.recording.nested_programs import OpenBody
+from clew.errors import CaptureError
 from clew.ir.arguments import bodies_of, leaves, map_arg
 from clew.ir.control_flow import cond, output_of
 from clew.ir.effects import effect_of
@@ -40,6 +41,12 @@ from clew.ir.source import SourceLine
 from clew.ir.types import ScalarType
 
 TOO_MUCH = "it asks for more than can be recorded"
+
+
+class TooMuch(CaptureError):
+    """A path that asks more questions than can be recorded."""
+
+
 IN_LIBRARY = "a library asks for data in a large program"
 MOST_PATHS = 64
 _BOOL = ScalarType("bool")

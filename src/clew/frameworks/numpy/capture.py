@@ -14,6 +14,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
+from clew.capture.bytecode.handled_errors import refused_proxies
 from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.captured import Captured
 from clew.capture.control_flow.asked_arguments import asked_by
@@ -125,7 +126,7 @@ class Run(ExampleRun):
 
     def _explain(self, error: Exception) -> None:
         """Raise the error; where C code refused a stand-in, say so."""
-        if isinstance(error, TypeError) and "Traced" in str(error):
+        if isinstance(error, TypeError) and refused_proxies(error):
             raise CaptureError(
                 f"a value that comes from an input went where only a plain one can go: {error}",
                 fixes=("keep the function that does it as one call: clew.wrap",),

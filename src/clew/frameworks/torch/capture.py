@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from clew.capture.bytecode.handled_errors import refused_proxies
 from clew.capture.bytecode.try_blocks import ENTRANCES, RAISING_AGAIN
 from clew.capture.captured import Captured
 from clew.capture.control_flow.asked_arguments import asked_by
@@ -125,6 +126,8 @@ ENTRANCES.add(__name__)
 RAISING_AGAIN.add("torch.nn.modules.module")
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
 
+_NOT_NAMED = "an integer is required"
+"""What Python's own code says that refuses a proxy of a whole number without naming its class."""
 _MOST_PARTS = 8
 """A module of more parts is a model: what follows a question of a library, about a mask say, is not written twice."""
 
@@ -271,10 +274,10 @@ class Run(ExampleRun):
 
     def _need_plain(self, error: Exception) -> None:
         """Raise the error, unless torch refused a traced number, of a kind that the next run gets plain then."""
-        message = str(error) if isinstance(error, (TypeError, RuntimeError, AttributeError)) else ""
+        proxies = refused_proxies(error) or (["TracedInt"] if str(error) == _NOT_NAMED else [])
         self.plain_kinds = (*self.inputs.plain_kinds, torch.dtype) if self._may_refuse_facts(error) else ()
-        self.plain_kinds = self.plain_kinds or self._plain_instead(message)
-        if _is_refused(message) and not self.plain_kinds:
+        self.plain_kinds = self.plain_kinds or self._plain_instead(proxies)
+        if proxies and not self.plain_kinds:
             raise CaptureError(
                 f"a number that comes from an input went where only a plain one can go: {error}",
                 fixes=("force it with operator.index(), which guards its value",),
@@ -287,10 +290,10 @@ class Run(ExampleRun):
         is_own = self.recorder.raised is error or isinstance(error, ClewError)
         return self.recorder.fact_proxies.were_given and not is_own
 
-    def _plain_instead(self, message: str) -> tuple[type, ...]:
-        """Which numbers among the arguments the next run shall get plain, since torch refused a traced one."""
-        refused = bool if "TracedBool" in message else float if "TracedFloat" in message else int
-        is_first = _is_refused(message) and refused not in self.inputs.plain_kinds
+    def _plain_instead(self, proxies: list[str]) -> tuple[type, ...]:
+        """Which numbers the next run shall get plain, since proxies of these classes were refused."""
+        refused = bool if "TracedBool" in proxies else float if "TracedFloat" in proxies else int
+        is_first = bool(proxies) and refused not in self.inputs.plain_kinds
         return (*self.inputs.plain_kinds, refused) if is_first else ()
 
     def _watch_state(self) -> None:
@@ -526,11 +529,6 @@ class Run(ExampleRun):
             run.recorder.sizes.keep_asked()
         is_flat = not self.recorder.bodies.is_used and not self._has_several_paths()
         drop_unused(graph, self.settings.keeps_unused, is_flat)
-
-
-def _is_refused(message: str) -> bool:
-    """Whether an error may be that a traced number was refused; Python's own classes do not say what they got."""
-    return "Traced" in message or message == "an integer is required"
 
 
 def _asks_for_identity(functions: Iterable[FunctionType]) -> bool:
