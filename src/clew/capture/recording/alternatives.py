@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from clew.capture.guards import notes
 from clew.capture.guards.notes import expression_of
+from clew.capture.location import MISSING
 from clew.ir.effects import pure
 from clew.ir.node import Node
 
@@ -67,7 +68,7 @@ def has(values: Any, key: str) -> bool:
     return key in values
 
 
-ABSENT = Kind("absent", lacks, (), notes.MISSING)
+ABSENT = Kind("absent", lacks, (), MISSING)
 """An item that is not in a dict."""
 
 
@@ -154,11 +155,11 @@ class Choices:
 
     def item(self, values: dict[str, Any], home: Any, key: str) -> Choice | None:
         """What stands for an item of a dict that may be missing; None if it cannot be otherwise."""
-        value = values.get(key, notes.MISSING)
+        value = values.get(key, MISSING)
         if not self._takes(key):
             return None
-        guess = self.kinds.array_kind(key, self.tried.guesses.get(key, 0)) if value is notes.MISSING else None
-        if value is notes.MISSING:
+        guess = self.kinds.array_kind(key, self.tried.guesses.get(key, 0)) if value is MISSING else None
+        if value is MISSING:
             present = [self.kinds.number_kind(), *([] if guess is None else [guess])]
         elif type(value) in (int, float):
             present = [self.kinds.number_kind(value)]

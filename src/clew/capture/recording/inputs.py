@@ -23,6 +23,7 @@ from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.guards import notes
 from clew.capture.guards.function_equality import FunctionFingerprint, cells_of, has_fingerprint
 from clew.capture.guards.notes import Variable, expression_of
+from clew.capture.location import MISSING
 from clew.capture.recording.alternatives import Choice, Choices, has
 from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.recording.recorder import Pending, Recorder
@@ -240,7 +241,7 @@ class Inputs:
         for items in self.dicts:
             for key in [key for key in items if id(items[key]) in found]:
                 items[key] = found[id(items[key])]
-                if items[key] is notes.MISSING:
+                if items[key] is MISSING:
                     del items[key]
         for container in self.containers:
             parts = {key: found.get(id(part), part) for key, part in container.entered.items()}
@@ -249,7 +250,7 @@ class Inputs:
                 refill(container.value, parts)
         args, kwargs = given
         named = {name: found.get(id(one), one) for name, one in kwargs.items()}
-        there = {name: one for name, one in named.items() if one is not notes.MISSING}
+        there = {name: one for name, one in named.items() if one is not MISSING}
         return tuple([found.get(id(one), one) for one in args]), there
 
     def takes_items(self, value: Any, name: str, parameter: inspect.Parameter) -> bool:

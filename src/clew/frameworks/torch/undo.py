@@ -20,13 +20,7 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from clew import tree
-from clew.capture.bytecode.try_blocks import (
-    attempt,
-    attempt_method,
-    attempted_effect,
-    outcome_of,
-    outcome_of_method,
-)
+from clew.capture.bytecode.try_blocks import attempt, attempt_method, attempted_effect, outcome_of, outcome_of_method
 from clew.capture.control_flow.body_recorder import ConstructSite, Support
 from clew.capture.guards.notes import CHECKS, Variable, read_variable
 from clew.capture.location import MISSING
