@@ -54,7 +54,6 @@ IDEAS = {
     "capture.python.environment": "one of Python's doors to the world outside, as each has its file",
     "capture.python.processes": "one of Python's doors to the world outside, as each has its file",
     "capture.python.threads": "one of Python's doors to the world outside, as each has its file",
-    "capture.bytecode.handled_errors": "sees errors by Python's tracing, which nothing else of a run does",
     "capture.python.random_numbers": "one of Python's doors to the world outside, as each has its file",
     "codegen.control_flow": "statements with blocks, beside those without in codegen.statements",
     "codegen.layout": "what is decided before the first line is written",

@@ -1,9 +1,10 @@
 """The size and shape of the code, measured: `python -m tests.architecture.measure [--against GIT_REVISION]`.
 
 A checkout of the project comes in; out go its lines, files, files with a single importer, the classes with the most
-attributes, and how many files one opens to follow four questions. The last are the files of Clew in which a function
-runs while a minimal program of the question is captured or printed, seen by a profiler. Nothing is written down: with
-`--against` another revision is checked out into a temporary folder and measured the same way.
+attributes, and how many files one opens to follow four questions. The last are the files of Clew on the call stack, up
+to the user's line if the program is running, at each moment when a function gives what the question asks for (the node,
+the guard, the branch, the line) for the first time. Nothing is written down: with `--against` another revision is
+checked out into a temporary folder and measured the same way.
 """
 
 from __future__ import annotations
@@ -24,11 +25,17 @@ from tests.architecture.project import ROOT, parsed
 
 LARGEST = 5
 QUESTIONS = {
-    "a torch call becomes a node": "watched(lambda: clew.trace(call, args=(x,)))",
-    "a guard comes about": "watched(lambda: clew.trace(guarded, args=(x,)))",
-    "a data-dependent if becomes a branch": "watched(lambda: clew.trace(branching, args=(x,), control_flow='capture'))",
-    "a line of code is written": "made = clew.trace(call, args=(x,)); watched(lambda: made.code)",
+    "a torch call becomes a node": "opened(lambda: clew.trace(call, args=(x,)), lambda value: target(value) == 'relu')",
+    "a guard comes about": "opened(lambda: clew.trace(guarded, args=(x,)), is_guard)",
+    "a data-dependent if becomes a branch": (
+        "opened(lambda: clew.trace(branching, args=(x,)), lambda value: target(value) == 'cond')"
+    ),
+    "a line of code is written": (
+        "made = clew.trace(call, args=(x,))\n"
+        "opened(lambda: made.graph.python_code('self'), lambda value: type(value) is str and 'torch.relu(' in value)"
+    ),
 }
+"""What is run for each question, and how a value is told that is what the question asks for."""
 PROGRAMS = """
 import torch
 
@@ -44,28 +51,37 @@ def branching(x):
     return x - 1
 """
 WATCH = '''
-import sys, pathlib, torch, clew
+import sys, pathlib, torch, clew, programs
+from clew.ir.guards import Guard
+from clew.ir.node import Node
 from programs import branching, call, guarded
 
 package = str(pathlib.Path(clew.__file__).parent)
 x = torch.ones(3)
 
-def watched(action):
-    """Prints the files of Clew in which a function runs during an action, but not what runs for an import."""
-    found, imports = set(), []
-    def note(frame, event, argument):
-        if event == "call" and frame.f_code.co_name == "<module>":
-            imports.append(frame)
-        elif event == "return" and imports and imports[-1] is frame:
-            imports.pop()
-        elif event == "call" and not imports and frame.f_code.co_filename.startswith(package):
+def target(value):
+    return getattr(value.target, "__name__", "") if isinstance(value, Node) else ""
+
+def is_guard(value):
+    return isinstance(value, Guard) or target(value).startswith("require")
+
+def opened(action, is_wanted):
+    """Prints the files of Clew on the call stack whenever a function gives a value that is wanted, and new."""
+    found, known = set(), []
+    def note(frame, event, value):
+        if event != "return" or not is_wanted(value) or any(value is one for one in known):
+            return
+        known.append(value)
+        while frame is not None and frame.f_code.co_filename != programs.__file__:
             found.add(frame.f_code.co_filename)
+            frame = frame.f_back
     sys.setprofile(note)
     try:
         action()
     finally:
         sys.setprofile(None)
-    print("\\n".join(sorted(str(pathlib.Path(name).relative_to(package)) for name in found)))
+    own = sorted(str(pathlib.Path(name).relative_to(package)) for name in found if name.startswith(package))
+    print("\\n".join(own))
 '''
 
 
@@ -79,7 +95,7 @@ def measured(root: Path) -> dict[str, str]:
     }
     largest = Counter(attributes_of_classes(sources)).most_common(LARGEST)
     figures |= {f"class {place}": f"{name} ({count})" for place, (name, count) in enumerate(largest, start=1)}
-    return figures | {f"files: {question}": str(len(files_run(root, question))) for question in QUESTIONS}
+    return figures | {f"files: {question}": str(len(files_opened(root, question))) for question in QUESTIONS}
 
 
 def sources_of(root: Path) -> dict[str, str]:
@@ -117,8 +133,8 @@ def _attributes(definition: ast.ClassDef) -> Iterator[str]:
                 yield node.attr
 
 
-def files_run(root: Path, question: str) -> list[str]:
-    """The files of Clew in which a function runs while the program of a question is captured or printed."""
+def files_opened(root: Path, question: str) -> list[str]:
+    """The files of Clew on the call stack when what a question asks for is made."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "programs.py").write_text(PROGRAMS, encoding="utf-8")
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(root / "src"), folder])}
@@ -171,7 +187,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(table(columns))
     if options.list:
         for question in QUESTIONS:
-            print(f"\n{question}:", *files_run(ROOT, question), sep="\n  ")
+            print(f"\n{question}:", *files_opened(ROOT, question), sep="\n  ")
     return 0
 
 

@@ -8,7 +8,7 @@ from tests.architecture import measure
 from tests.architecture.measure import (
     QUESTIONS,
     attributes_of_classes,
-    files_run,
+    files_opened,
     single_importers,
     sources_of,
     table,
@@ -49,18 +49,19 @@ def test_the_columns_of_the_table_are_aligned() -> None:
         ("a line of code is written", "codegen/python.py", "capture"),
     ],
 )
-def test_the_files_of_a_question_are_those_whose_functions_run(
+def test_the_files_of_a_question_are_those_on_the_way_to_its_answer(
     question: str, expected: str, room_without_part: str
 ) -> None:
-    found = files_run(ROOT, question)
+    found = files_opened(ROOT, question)
     assert expected in found and set(found) <= {
         name.removeprefix("clew.").replace(".", "/") + ".py" for name in sources_of(ROOT)
     }
     assert not any(name.startswith(f"{room_without_part}/") for name in found)
+    assert len(found) < 20
 
 
 def test_a_program_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(QUESTIONS, "a division", "1 / 0")
     monkeypatch.setattr(measure, "WATCH", "")
     with pytest.raises(RuntimeError, match="'a division' failed:(?s:.*)ZeroDivisionError"):
-        files_run(ROOT, "a division")
+        files_opened(ROOT, "a division")
