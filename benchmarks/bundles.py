@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import Any
 
 import torch
 from rich.progress import track
+from safetensors.torch import load_file, save_file
 
 import clew
 from benchmarks import workers
@@ -123,6 +125,26 @@ def _reason(folder: Path) -> str:
     return (folder / _ERROR).read_text().split("\n")[0] if (folder / _ERROR).exists() else "the process has ended"
 
 
+def measure_large() -> None:
+    """How long a bundle of a gigabyte takes to load and read, beside safetensors alone, in turns."""
+    model = torch.nn.Sequential(*[torch.nn.Linear(4096, 4096, bias=False) for _ in range(16)]).requires_grad_(False)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        clew.save(clew.trace(model, (torch.ones(1, 4096),)), folder / _BUNDLE)
+        save_file(model.state_dict(), folder / WEIGHTS)
+        clew.load(folder / _BUNDLE)
+        for _ in track(range(5), description="loads"):
+            alone = _seconds(lambda: load_file(folder / WEIGHTS).values())
+            ours = _seconds(lambda: clew.load(folder / _BUNDLE).parameters())
+            print(f"safetensors {alone * 1e3:.1f} ms, bundle {ours * 1e3:.1f} ms, ratio {ours / alone:.2f}")
+
+
+def _seconds(load: Callable[[], Any]) -> float:
+    begun = time.perf_counter()
+    sum(float(one.flatten()[::1024].sum()) for one in load())  # a number of each page, so that the file is read
+    return time.perf_counter() - begun
+
+
 def main() -> None:
     """Measure what is not measured yet, then count."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bundles", description=__doc__)
@@ -133,11 +155,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--results", type=Path, default=Path("bundles.jsonl"))
+    parser.add_argument("--large", action="store_true", help="only the time to load a bundle of a gigabyte")
     parser.add_argument("--standalone", action="store_true", help="plain Python instead of bundles")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
-    if chosen.serve:
-        serve()
+    if chosen.serve or chosen.large:
+        serve() if chosen.serve else measure_large()
         return
     rows = [json.loads(line) for line in chosen.results.read_text().splitlines()] if chosen.results.exists() else []
     known = {row["name"] for row in rows}

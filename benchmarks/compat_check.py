@@ -22,11 +22,9 @@ import clew
 
 def _standardised(data: Any, floor: float = 1e-6) -> Any:
     spread = data.std(axis=0)
-    total = 0.0
-    for row in data:
-        if row.sum() > 0:
-            total = total + row.sum()
-    return (data - data.mean(axis=0)) / np.maximum(spread, floor), total
+    if data.sum() < 0:
+        spread = spread + 1
+    return (data - data.mean(axis=0)) / np.maximum(spread, floor), data.shape[0]
 
 
 def numpy_capture() -> None:

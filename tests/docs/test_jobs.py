@@ -21,8 +21,8 @@ def test_a_job_runs(path, capsys, monkeypatch):
     assert capsys.readouterr().out.strip()
 
 
-def test_there_are_sixteen():
-    assert len(JOBS) == 16
+def test_there_are_eighteen():
+    assert len(JOBS) == 18
 
 
 @pytest.mark.parametrize("path", JOBS, ids=lambda path: path.stem)

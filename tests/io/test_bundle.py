@@ -170,6 +170,25 @@ def test_a_class_that_is_not_allowed_becomes_a_record(tmp_path: Path) -> None:
     torch.testing.assert_close(trusting.pooler_output, wanted.pooler_output)
 
 
+GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.clew"))
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_files_of_each_schema_load(path: Path) -> None:
+    """Files that were saved by earlier versions of Clew, and are never written anew: schema<version>_<case>.clew."""
+    loaded = clew.load(path)
+    program, calls = CASES[path.stem.partition("_")[2]]
+    if isinstance(program, Tied):
+        program = Tied().eval()
+        program.load_state_dict(loaded.state_dict())
+    for call in calls:
+        assert same(loaded(*call), program(*call))
+
+
+def test_there_is_a_file_of_each_schema() -> None:
+    assert {path.stem.partition("_")[0] for path in GOLDEN} == {f"schema{one}" for one in range(1, files.SCHEMA + 1)}
+
+
 # ---- files that are not what they should be --------------------------------------------------------------------------
 
 

@@ -15,13 +15,13 @@ from importlib import metadata
 OK, UNTESTED, ABSENT, TOO_OLD, MISSING = "ok", "untested", "not installed", "too old", "missing"
 PYTHONS = ((3, 11), (3, 12), (3, 13))
 TESTED: dict[str, tuple[str, str, bool]] = {
-    "numpy": ("1.26", "2.4", True),
+    "numpy": ("1.26", "2.5", True),
     "optree": ("0.13", "0.20", True),
     "rich": ("13.0", "15.0", True),
     "click": ("8.1", "8.5", True),
     "safetensors": ("0.4.3", "0.8", True),
     "torch": ("2.11", "2.15", False),
-    "jax": ("0.10.2", "0.10.2", False),
+    "jax": ("0.10.2", "0.12.0", False),
     "tensorflow": ("2.21", "2.21", False),
     "transformers": ("5.17", "5.22", False),
     "einops": ("0.8", "0.8", False),

@@ -46,7 +46,8 @@ _TALKING = frozenset(
     "save savez savez_compressed savetxt load loadtxt genfromtxt fromfile fromregex tofile dump seterr seterrcall "
     "setbufsize set_printoptions info show_config test".split()
 )
-_HOMES = (numpy, numpy.linalg, numpy.fft, numpy.lib.stride_tricks, numpy.emath, numpy.strings, numpy.char, numpy.lib)
+_TEXTS = getattr(numpy, "strings", numpy.char)  # numpy.strings came with NumPy 2
+_HOMES = (numpy, numpy.linalg, numpy.fft, numpy.lib.stride_tricks, numpy.emath, _TEXTS, numpy.char, numpy.lib)
 _STATE = frozenset("seed set_state shuffle get_state set_bit_generator get_bit_generator".split())
 
 

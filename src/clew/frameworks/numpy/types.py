@@ -46,7 +46,7 @@ def spell(value: Any, name_of: NameOf) -> str | None:
     """The expression of a dtype or of a number of NumPy's; None for arrays, which travel as objects."""
     if isinstance(value, numpy.dtype):
         return _dtype(value, name_of)
-    if isinstance(value, (numpy.bool, numpy.integer)) and not isinstance(value, numpy.timedelta64):
+    if isinstance(value, (numpy.bool_, numpy.integer)) and not isinstance(value, numpy.timedelta64):
         return f"{name_of(type(value))}({value.item()!r})"
     if isinstance(value, (numpy.float64, numpy.float32, numpy.float16)):
         return f"{name_of(type(value))}({_float(value.item())})"
