@@ -6,7 +6,8 @@ from transformers import GPT2Config, GPT2LMHeadModel
 import clew
 
 torch.manual_seed(0)
-model = GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=3, n_head=2, vocab_size=50, bos_token_id=0, eos_token_id=0)).eval()
+config = GPT2Config(n_embd=32, n_layer=3, n_head=2, vocab_size=50, bos_token_id=0, eos_token_id=0)
+model = GPT2LMHeadModel(config).eval()
 ids = torch.randint(0, 50, (1, 6))
 layers = [f"transformer.h.{number}" for number in range(3)]
 lens = clew.feature_extractor(model, layers, kwargs={"input_ids": ids})
