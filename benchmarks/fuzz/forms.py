@@ -1,7 +1,8 @@
 """The forms of a capture that a program is judged in: all must do what the program does, or refuse.
 
 Each takes a program and its example, and gives something to call in its place: the capture itself, a lazy graph, the
-graph run by the interpreter, written and read again, in its nested form, after passes, copied, captured once more.
+graph run by the interpreter, written and read again, in its nested form, after passes, without writes, copied, captured
+once more.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ FORMS: dict[str, Capture] = {
     "text": _after(_read_again),
     "nested": _after(_nested),
     "passes": _after(_passed),
+    "functional": _after(clew.functionalize),
     "copy": _after(copy.deepcopy),
     "recapture": _again,
 }

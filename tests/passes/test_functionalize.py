@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -144,6 +145,20 @@ def test_writes_that_raise_raise():
     for other in (torch.randn(2, 4, 3), torch.ones(4, 3, dtype=torch.complex64)):
         with pytest.raises(RuntimeError, match="cannot be written|can't be cast"):
             captured(X, other)
+
+
+def numpy_program(x):
+    y = x * 2
+    y += 1.5
+    y[0] = 3
+    return y
+
+
+def test_programs_of_other_frameworks_stay():
+    x = np.ones((2, 3))
+    captured = clew.functionalize(clew.trace(numpy_program, (x,)))
+    assert [one.reason for one in clew.remaining_writes(captured)] == ["the program works on arrays of numpy"] * 2
+    np.testing.assert_array_equal(captured(x), numpy_program(x))
 
 
 def test_symbolic_traces():

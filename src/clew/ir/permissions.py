@@ -67,8 +67,8 @@ _MODULES = {
         "autograph.experimental Tensor Variable".split()
     ),
     "clew": frozenset(
-        "cond for_loop while_loop choose guard any_of ir.control_flow ir.guards ir.spellings capture frameworks "
-        "io.torchscript_operators passes.recognize runtime.parts.Part runtime.parts.CapturedPart".split()
+        "cond for_loop while_loop choose guard any_of with_item fitted ir.control_flow ir.guards ir.spellings capture "
+        "frameworks io.torchscript_operators passes.recognize runtime.parts.Part runtime.parts.CapturedPart".split()
     ),
 }
 """The modules of each framework, and single names in others, whose public members calculate and do no more."""

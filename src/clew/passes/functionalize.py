@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.frameworks.torch.new_values import apart
-from clew.ir.arguments import map_arg
+from clew.ir.arguments import all_nodes, map_arg
 from clew.ir.control_flow import Branch, Loop, control_of, give_values, inputs_of, output_of, returned
 from clew.ir.effects import sets_state
 from clew.ir.graph import Graph
 from clew.ir.guards import Attribute, Call, Guard
+from clew.ir.guests import package_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.passes.inline_modules import inline_layers
@@ -34,8 +35,13 @@ _REASON = "functionalize writes into inputs and attributes at the end"
 
 
 def functionalize(program: ProgramT) -> ProgramT:
-    """The program with new arrays in the place of writes; it is changed in place and returned."""
+    """The program with new arrays in the place of writes; it is changed in place and returned.
+
+    A program that works on arrays of other frameworks than torch is left as it is.
+    """
     graph = graph_in(program)
+    if _other_framework(graph):
+        return program
     with opened(program) as graphs:
         inline_layers(graph, graphs, lambda module: getattr(module, "inplace", False) is True)
         storages = Storages(graph)
@@ -70,7 +76,18 @@ def remaining_writes(program: Any) -> list[Remaining]:
         whys = _reasons(Storages(graph))
         last = set(_last_writes(graph))
         nodes = [node for each in graphs for node in each.nodes if is_write(node) and node not in last]
+    other = _other_framework(graph)
+    if other:
+        return [Remaining(node, f"the program works on arrays of {other}") for node in nodes]
     return [Remaining(node, whys.get(node, "there is no call that gives a new array instead")) for node in nodes]
+
+
+def _other_framework(graph: Graph) -> str:
+    """Another framework than torch whose arrays a program works on; empty if there is none."""
+    classes = [one.expected for one in graph.guards.entry if one.test in ("type", "array")]
+    called = [node.target for node in all_nodes(graph) if node.op == "call_function"]
+    found = {package_of(one) for one in (*classes, *called)} & {"numpy", "jax", "jaxlib", "tensorflow"}
+    return min(found, default="")
 
 
 def _reasons(storages: Storages) -> dict[Node, str]:

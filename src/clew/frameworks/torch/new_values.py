@@ -36,6 +36,7 @@ def fitted(value: torch.Tensor, array: torch.Tensor) -> torch.Tensor:
     return value.to(array.dtype)
 
 
+@pure
 def apart(written: int, *values: Any) -> bool:
     """Whether the first ``written`` arrays share no memory with each other and with the rest: arrays, nests, layers."""
     ranges = [[found for one in _arrays_in(value) if (found := _bytes_of(one)) is not None] for value in values]
