@@ -106,6 +106,9 @@ def test_a_capture_is_checked_explained_and_measured(file: Path, capsys: Any) ->
     assert status == 0 and "nodes" in json.loads(told)
     status, told, _ = run(capsys, "show", "arrays_of_the_test.py:double", "x=f64[3]")
     assert status == 0 and "function numpy.sin(" in told
+    status, told, _ = run(capsys, "translate", "net_of_the_test.py:Net", "x=f32[2,4]", "--to", "jax")
+    assert status == 0 and "jax" in told and "torch" not in told
+    assert run(capsys, "translate", "arrays_of_the_test.py:double", "x=f64[3]", "--to", "tensorflow")[0] == 3
     status, told, _ = run(capsys, "code", "net_of_the_test.py:first", "x=f32[4,2]", "n=2")
     assert status == 0 and "x[:n]" in told
 
@@ -180,7 +183,7 @@ def test_the_doctor_tells_what_is_too_old(monkeypatch: pytest.MonkeyPatch, capsy
 def test_help_has_examples_and_shells_get_completion(capsys: Any) -> None:
     status, told, _ = run(capsys, "--help")
     assert status == 0 and "x=f32[2,3,224,224]" in told and "Exit codes" in told
-    for name in ("trace", "show", "view", "code", "explain", "verify", "profile", "diff", "save"):
+    for name in ("trace", "show", "view", "code", "explain", "verify", "profile", "diff", "save", "translate"):
         assert f"clew {name} " in run(capsys, name, "--help")[1]
     assert "_CLEW_COMPLETE" in run(capsys, "completion", "zsh")[1]
 

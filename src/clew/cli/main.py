@@ -23,7 +23,7 @@ import clew
 from clew import config
 from clew.cli import doctor as doctors
 from clew.cli import inputs, targets
-from clew.errors import CaptureError, ClewError, GuardError, TraceError, UsageError
+from clew.errors import CaptureError, ClewError, GuardError, TraceError, TranslationError, UsageError
 from clew.frameworks import PACKAGES
 
 NO, USAGE, REFUSED, GUARDED, FAULT = 1, 2, 3, 4, 5
@@ -55,10 +55,11 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _status_of(error: ClewError) -> int:
-    for kind, status in ((UsageError, USAGE), (GuardError, GUARDED), (CaptureError, REFUSED), (TraceError, REFUSED)):
-        if isinstance(error, kind):
-            return status
-    return FAULT
+    if isinstance(error, UsageError):
+        return USAGE
+    if isinstance(error, GuardError):
+        return GUARDED
+    return REFUSED if isinstance(error, (CaptureError, TraceError, TranslationError)) else FAULT
 
 
 # ---- what commands share ---------------------------------------------------------------------------------------------
@@ -348,6 +349,27 @@ def save(target: str, words: tuple[str, ...], as_json: bool, output: Path, **opt
         clew.save(captured, output)
     size = output.stat().st_size
     _say(f"{output}: {size} bytes", {"path": str(output), "bytes": size}, as_json)
+
+
+@commands.command()
+@_capturing
+@click.option("--to", required=True, type=click.Choice(PACKAGES), help="The framework to translate to.")
+@click.option("--dry-run", is_flag=True, help="Only list what has no equal there.")
+def translate(target: str, words: tuple[str, ...], as_json: bool, to: str, dry_run: bool, **options: Any) -> int:
+    """Translate a program to another framework, and print its code there.
+
+    \b
+    clew translate models.py:Net x=f32[2,4] --to jax
+    """
+    captured = Job(target, words, options).captured()
+    with progress(f"translating to {to}"):
+        found = clew.translate(captured, to=to, dry_run=dry_run)
+    if dry_run:
+        lines = [str(one) for one in found]
+        _say("\n".join(lines) or f"all of it has an equal in {to}", {"missing": lines}, as_json)
+        return NO if lines else 0
+    _say(found.code.strip("\n"), {"code": found.code}, as_json)
+    return 0
 
 
 @commands.command()
