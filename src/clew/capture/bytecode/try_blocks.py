@@ -116,7 +116,7 @@ def attempted_effect(node: Node) -> Effect:
 def _refused(name: str, error: Exception) -> GuardError:
     return GuardError(
         f"the graph assumed that {name} does not fail, but it raised {type(error).__name__}: {error}",
-        why="the program catches this error and goes another way, which was not captured",
+        why="the program catches this error and takes another path, which was not captured",
         fixes=("capture again with this input",),
     )
 

@@ -229,7 +229,7 @@ class RecordedBody:
     def _keep(self, graph: Graph, values: list[Node]) -> None:
         graph.eliminate_dead_code()
         if self.graph is not None and (str(graph) != str(self.graph) or values != self.values):
-            raise cannot_follow(f"{self.__name__}, which JAX runs several times and which goes another way each time,")
+            raise cannot_follow(f"{self.__name__}, which JAX runs several times and which takes other paths each time,")
         self.graph, self.values = graph, values
 
     def ended(self) -> tuple[Graph, tuple[Node, ...]]:

@@ -125,7 +125,7 @@ class RecordedBody:
     def _keep(self, graph: Graph, values: list[Any]) -> None:
         graph.eliminate_dead_code()
         if self.graph is not None and (str(graph) != str(self.graph) or values != self.values):
-            raise refusal(f"{self.__name__}, which torch runs several times and which goes another way each time,")
+            raise refusal(f"{self.__name__}, which torch runs several times and which takes other paths each time,")
         self.graph, self.values = graph, values
 
     def _bind(self, graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
