@@ -30,6 +30,8 @@ class Asked:
         """With which texts a name is compared."""
         self.only_compared: frozenset[str] = frozenset()
         """Parameters of the program itself that it only compares with texts and None."""
+        self.compared_items: frozenset[tuple[str, str]] = frozenset()
+        """The same of items of dicts, by parameter and key."""
         self.only_read: frozenset[str] = frozenset()
         """Parameters that, if they are lists, it walks, measures and indexes, and hands to the framework at most."""
         self.keys: dict[str, dict[str, bool]] = {}
@@ -60,6 +62,8 @@ def asked_by(
             found.only_read = frozenset(name for name in uses.parameters if uses.are_reads(name))
             keys = {name: uses.keys(name) for name in uses.parameters}
             found.keys = {name: one for name, one in keys.items() if one}
+            items = [(name, key) for name, taken in found.keys.items() for key in taken]
+            found.compared_items = frozenset(one for one in items if uses.are_compared(*one, look.compared))
     return found
 
 
@@ -70,7 +74,7 @@ class _Look:
         self.asked = Asked()
         self._definition = definition
         self._variables = variables
-        self._compared: set[ast.AST] = set()
+        self.compared: set[ast.AST] = set()
         self._tables = dict(_tables(definition))
         for node in ast.walk(definition):
             self._look(node)
@@ -86,7 +90,7 @@ class _Look:
             ]
             self._note(node.subject, texts)
             if all(isinstance(one, (ast.MatchValue, ast.MatchOr, ast.MatchAs)) for one in _patterns(node)):
-                self._compared.add(node.subject)
+                self.compared.add(node.subject)
         elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
             self._note(node.slice, self._keys(node.value))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
@@ -95,17 +99,17 @@ class _Look:
     def _compare(self, operator: ast.cmpop, left: ast.expr, right: ast.expr) -> None:
         if isinstance(operator, _IDENTITIES) and isinstance(right, ast.Constant) and right.value is None:
             self.asked.optional |= {*_name(left)}
-            self._compared.add(left)
+            self.compared.add(left)
         elif isinstance(operator, (ast.Eq, ast.NotEq)):
             for one, other in ((left, right), (right, left)):
                 if isinstance(other, ast.Constant) and isinstance(other.value, str):
                     self._note(one, [other.value])
-                    self._compared.add(one)
+                    self.compared.add(one)
         elif isinstance(operator, _EQUALITIES):
             keys = self._keys(right)
             self._note(left, keys)
             if isinstance(right, (ast.Tuple, ast.List, ast.Set)) and len(keys) == len(right.elts):
-                self._compared.add(left)
+                self.compared.add(left)
 
     def _keys(self, group: ast.expr) -> list[str]:
         """The texts in a group that is written out, or in a dict that a variable holds."""
@@ -131,7 +135,7 @@ class _Look:
             if isinstance(node, ast.Name):
                 used.setdefault(node.id, []).append(node)
         names = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
-        return frozenset(name for name in names if name in used and self._compared.issuperset(used[name]))
+        return frozenset(name for name in names if name in used and self.compared.issuperset(used[name]))
 
 
 _READING = frozenset({"len", "enumerate", "zip", "sum", "max", "min"})
@@ -216,6 +220,11 @@ class _Uses:
                 return {}
             keys[key] = keys.get(key, True) and is_needed
         return keys
+
+    def are_compared(self, name: str, key: str, compared: set[ast.AST]) -> bool:
+        """Whether all items that are taken of a dict by a key are only compared."""
+        taken = [self._parents[node] for node in self._names[name] if self._key(node)[0] == key]
+        return all(isinstance(one, ast.Subscript) and one in compared for one in taken)
 
     def _key(self, node: ast.Name) -> tuple[str | None, bool]:
         """The key by which a use takes an item, and whether it has to be there; None for another use."""

@@ -135,11 +135,12 @@ class Choices:
         self.is_open = True
         """Whether arguments are still coming in."""
 
-    def choice(self, value: Any, place: Any, name: str, is_parameter: bool) -> Choice | None:
-        """What stands for an argument until its kind is known; None if it can be of one kind only."""
+    def choice(self, value: Any, place: Any, name: str, is_compared: bool) -> Choice | None:
+        """What stands for an argument until its kind is known; None if it can be of one kind only. The program sees no
+        more of a text that ``is_compared`` than what comparisons tell."""
         if not self._takes(name):
             return None
-        kinds = self._kinds(value, name, is_parameter)
+        kinds = self._kinds(value, name, is_compared)
         possible = [kind for kind in kinds if self._is_possible(name, kind)]
         if len(possible) < len(kinds):  # then any other text might be the one that cannot be run
             possible = [kind for kind in possible if kind.test is not is_any_text]
@@ -180,7 +181,7 @@ class Choices:
     def _is_possible(self, name: str, kind: Kind) -> bool:
         return (name, kind.label) not in self.tried.impossible
 
-    def _kinds(self, value: Any, name: str, is_parameter: bool) -> list[Kind]:
+    def _kinds(self, value: Any, name: str, is_compared: bool) -> list[Kind]:
         """The kinds of an argument, in the order in which they are asked for."""
         is_optional = name in self.asked.optional
         none = [NONE] if is_optional else []
@@ -188,7 +189,7 @@ class Choices:
             array = self.kinds.array_kind(name, self.tried.guesses.get(name, 0))
             return [NONE, *self._texts(name), self.kinds.number_kind(), *([] if array is None else [array])]
         if type(value) is str:
-            return self._kinds_of_text(value, name, none, is_parameter)
+            return self._kinds_of_text(value, name, none, is_compared)
         if not is_optional:
             return []
         if type(value) in (int, float):
@@ -196,12 +197,12 @@ class Choices:
         own_kind = self.kinds.own_array_kind(value)
         return [] if own_kind is None else [NONE, own_kind]
 
-    def _kinds_of_text(self, value: str, name: str, none: list[Kind], is_parameter: bool) -> list[Kind]:
+    def _kinds_of_text(self, value: str, name: str, none: list[Kind], is_compared: bool) -> list[Kind]:
         """Those that the program names, and any other if all that it does is to compare."""
         own = Kind(repr(value), is_text, (value,), value)
         texts = self.asked.texts.get(name, [])
         others = [kind for kind in self._texts(name) if kind.label != own.label]
-        is_any = is_parameter and name in self.asked.only_compared and 0 < len(texts) <= _MOST_TEXTS
+        is_any = is_compared and 0 < len(texts) <= _MOST_TEXTS
         if is_any and value not in texts:
             return [*others, *none, Kind("text", is_any_text, (), value)]
         longer = "another text" + "".join([kind.label for kind in (own, *others)])

@@ -92,7 +92,8 @@ def bind(
 
 def _choice(inputs: Inputs, value: Any, node: Node, parameter: inspect.Parameter) -> Choice | None:
     """What stands for an argument that may be of several kinds."""
-    return inputs.choice(value, node, parameter.name, True) if _may_be_passed(parameter) else None
+    is_compared = inputs.choices is not None and parameter.name in inputs.choices.asked.only_compared
+    return inputs.choice(value, node, parameter.name, is_compared) if _may_be_passed(parameter) else None
 
 
 def _code_with(target: Any, signature: inspect.Signature) -> CodeType | None:
@@ -228,10 +229,10 @@ class Inputs:
         self.dicts: list[dict[str, Any]] = []
         """Of dicts among the arguments, the items that the program takes."""
 
-    def choice(self, value: Any, place: Any, name: str, is_parameter: bool = False) -> Choice | None:
+    def choice(self, value: Any, place: Any, name: str, is_compared: bool = False) -> Choice | None:
         """What stands for an argument that may be of several kinds, until this run knows which one it gets."""
         is_known = self.choices is None or id(value) in self.recorder.objects or self.recorder.identity.is_asked
-        return None if is_known else self.choices.choice(value, place, name, is_parameter)  # type: ignore[union-attr]
+        return None if is_known else self.choices.choice(value, place, name, is_compared)  # type: ignore[union-attr]
 
     def decide(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Ask of which kinds arguments are; what the program is called with."""
@@ -273,7 +274,7 @@ class Inputs:
                 continue
             self.checks.append((notes.require, Pending(has, (place, key)), key in values))
             if key in values:
-                choice = self.choice(values[key], at, key)
+                choice = self.choice(values[key], at, key, (name, key) in self.choices.asked.compared_items)
                 found[key] = self.enter(values[key], at, name) if choice is None else choice
         self.dicts.append(found)
         return found

@@ -247,7 +247,7 @@ class Run(ExampleRun):
     def _reliance(self, runs: list[Run]) -> Reliance:
         """What the program could see of the dtypes and ranks of arrays."""
         executed = self.recorder.code.executed.values()
-        if any(run.raised for run in runs) or any(map(may_catch_class, self.surroundings.ran(executed))):
+        if any(map(may_catch_class, self.surroundings.ran(executed))):
             return Reliance.DTYPE
         found = max(max(run.recorder.reliance, run.updates) for run in runs)
         if len(runs) > 1 and any(run.recorder.sizes_of_results for run in runs):  # such a size may be asked for earlier

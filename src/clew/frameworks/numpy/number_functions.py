@@ -114,6 +114,8 @@ def _range(*args: Any) -> Any:
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
     recorder = number.recorder
     plain = builtins.range(*recorder.concrete((start, stop, step)))
+    if not recorder.open:  # a piece of the program runs on plain values
+        return plain
     if not is_traced(start) and not is_traced(step) and step == 1 and len(plain) > 0:
         return builtins.range(start, operator.index(stop))
     steps = recorder.create(builtins.range, recorder.argument(args))

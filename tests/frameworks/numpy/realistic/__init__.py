@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.frameworks.numpy.realistic import arrays, iteration, options, states, tables
+from tests.frameworks.numpy.realistic import arrays, iteration, options, practice, states, tables
 from tests.frameworks.numpy.realistic.register import PROGRAMS, Named, Program
 
-__all__ = ["PROGRAMS", "Named", "Program", "arrays", "iteration", "options", "states", "tables"]
+__all__ = ["PROGRAMS", "Named", "Program", "arrays", "iteration", "options", "practice", "states", "tables"]
