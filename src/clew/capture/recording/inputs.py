@@ -17,7 +17,7 @@ import random
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.guards import notes
@@ -47,6 +47,9 @@ from clew.capture.state.containers import (
 from clew.errors import CaptureError, ExampleMismatch, a_or_an
 from clew.ir.guests import guest_of
 from clew.ir.node import Node
+
+if TYPE_CHECKING:
+    from clew.capture.control_flow.asked_arguments import Asked
 
 
 def bind(
@@ -92,7 +95,7 @@ def bind(
 
 def _choice(inputs: Inputs, value: Any, node: Node, parameter: inspect.Parameter) -> Choice | None:
     """What stands for an argument that may be of several kinds."""
-    is_compared = inputs.choices is not None and parameter.name in inputs.choices.asked.only_compared
+    is_compared = inputs.asked is not None and parameter.name in inputs.asked.only_compared
     return inputs.choice(value, node, parameter.name, is_compared) if _may_be_passed(parameter) else None
 
 
@@ -224,6 +227,8 @@ class Inputs:
         """For programs that compare objects."""
         self.handed_on: frozenset[str] = frozenset()
         """Parameters that the program only hands on to calls of the framework."""
+        self.asked: Asked | None = None
+        """What the code of the program does with arguments, if that was looked at."""
         self.choices: Choices | None = None
         """Arguments that may be of several kinds."""
         self.dicts: list[dict[str, Any]] = []
@@ -256,25 +261,25 @@ class Inputs:
 
     def takes_items(self, value: Any, name: str, parameter: inspect.Parameter) -> bool:
         """Whether of a dict the program only takes single items."""
-        if self.choices is None or not self.choices.asked.keys.get(name) or self.recorder.identity.is_asked:
+        if self.asked is None or not self.asked.keys.get(name) or self.recorder.identity.is_asked:
             return False
         is_gathered = parameter.kind is parameter.VAR_KEYWORD
         return is_gathered or (type(value) is dict and id(value) not in self.recorder.objects)
 
     def items_of(self, values: dict[str, Any], place: Any, name: str) -> dict[str, Any]:
         """A dict with the items that the program takes, each as it shall see it; what else is there is not seen."""
-        assert self.choices is not None
+        assert self.asked is not None
         self.checks.append((notes.require_type, place, dict))
         found: dict[str, Any] = {}
-        for key, is_needed in self.choices.asked.keys[name].items():
+        for key, is_needed in self.asked.keys[name].items():
             at = Pending(operator.getitem, (place, key))
-            choice = None if is_needed else self.choices.item(values, place, key)
+            choice = None if is_needed or self.choices is None else self.choices.item(values, place, key)
             if choice is not None:
                 found[key] = choice
                 continue
             self.checks.append((notes.require, Pending(has, (place, key)), key in values))
             if key in values:
-                choice = self.choice(values[key], at, key, (name, key) in self.choices.asked.compared_items)
+                choice = self.choice(values[key], at, key, (name, key) in self.asked.compared_items)
                 found[key] = self.enter(values[key], at, name) if choice is None else choice
         self.dicts.append(found)
         return found

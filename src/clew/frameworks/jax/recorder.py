@@ -419,7 +419,7 @@ class JaxRecorder(NumpyRecorder):
         if name in _SIZES or name in _VIEWS:
             if name in _SIZES and _is_inside_jax(sys._getframe(2)):
                 return found
-            self.rely(Reliance.RANK if name in _SIZES else Reliance.NOTHING)
+            self.rely(Reliance.RANK if name == "shape" else Reliance.NOTHING)
             return self.result(found, self.create(getattr, (self.argument(traced), name), is_result=name in _VIEWS))
         if name.startswith("_") or name in _REFUSED:
             raise cannot_follow(f"reading {name} of an array of JAX")

@@ -121,7 +121,7 @@ class Run(ExampleRun):
             return None
         own = [one for one in self.surroundings.functions if not is_installed(one.__code__)]
         self.inputs.examples = [one for one in (*args, *kwargs.values()) if self.recorder.is_array(one)]
-        asked = asked_by(self.fn, own, self.framework.is_function)
+        asked = self.inputs.asked = asked_by(self.fn, own, self.framework.is_function)
         return Choices(self.recorder, asked, self.findings, self.inputs, self.settings.static, self.inputs.checks)
 
     def _explain(self, error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""Programs as practitioners write them: clustering, filters, images, tables, samplers, text options, masked statistics."""
+"""Programs as practitioners write them: clustering, filters, images, tables, samplers, options, gaps in data."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.frameworks.tensorflow.general import flow, numbers, shapes, state
+from tests.frameworks.tensorflow.general import flow, numbers, practice, shapes, state
 from tests.frameworks.tensorflow.general.ledger import PROGRAMS
 
-assert flow and numbers and shapes and state
+assert flow and numbers and practice and shapes and state
 __all__ = ["PROGRAMS"]
