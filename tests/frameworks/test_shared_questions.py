@@ -91,7 +91,7 @@ def signature(s: Space, folder: Path) -> None:
 
 @question
 def edits(s: Space, folder: Path) -> None:
-    graph = captured(s)
+    graph = captured(s, static=("mode",))  # else it may be a branch of the graph
     node = next(node for node in graph.graph.nodes if node.target in (operator.sub,) or node.target == "__sub__")
     node.target = operator.add if node.op == "call_function" else "__add__"
     if hasattr(graph, "recompile"):
@@ -150,7 +150,8 @@ def guards_by_structure(s: Space, folder: Path) -> None:
 @question
 def guards_name_the_assumption(s: Space, folder: Path) -> None:
     with pytest.raises(clew.GuardError, match="mode"):
-        captured(s)(*example(s), mode="total")
+        captured(s, static=("mode",))(*example(s), mode="total")
+    refused(s, captured(s), example(s), mode="total")
     assert captured(s).guards
 
 
@@ -176,7 +177,7 @@ def lazy(s: Space, folder: Path) -> None:
     for held in (example(s)[0], {"x": x, "y": x}, example(s, 3.0)[0]):
         check(s, graph, program, held, 2.0)
         assert s.difference(program(held, mode="other"), graph(held, mode="other")) == ""
-    assert 2 <= len(graph.captures) <= 4
+    assert 1 <= len(graph.captures) <= 4  # a text may be a branch of one capture
 
 
 @question

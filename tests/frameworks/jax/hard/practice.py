@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from tests.frameworks.jax.hard.ledger import LONG, M, X, Y, made, program
+from tests.frameworks.jax.hard.ledger import LONG, PROGRAMS, M, X, Y, made, program
 
 WIDE = jnp.linspace(-1, 1, 12).reshape(4, 3)
 SQUARE = jnp.array([[2.0, 0.5, 0.0], [0.5, 3.0, 0.25], [0.0, 0.25, 1.0]])
@@ -239,3 +239,8 @@ def masked_mean(x):
 @program((X, {"scale": 2.0, "shift": 1.0}), (Y, {"shift": 0.5, "scale": 1.0}), (LONG, {"scale": 3.0, "shift": 0}))
 def configured(x, config):
     return x * config["scale"] + config["shift"]
+
+
+SAMPLE = frozenset({"loss_with_reduction", "newton", "module_by_hand", "average_of_models", "configured"})
+"""Those that tests run; ``python -m tests.frameworks.jax.general`` runs all."""
+UNTESTED = frozenset(name for name in PROGRAMS if name in globals()) - SAMPLE

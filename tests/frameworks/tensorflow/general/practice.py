@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tests.frameworks.tensorflow.general.ledger import MATRICES, VECTORS, floats, ints, made, program
+from tests.frameworks.tensorflow.general import ledger
+from tests.frameworks.tensorflow.general.ledger import MATRICES, VECTORS, floats, ints
+
+
+def program(*calls):
+    """A program with these calls; the first ones are made again, so that there are five."""
+    return ledger.program(*calls, *calls[: 5 - len(calls)])
+
+
+def made(*calls):
+    """The same for what makes a program."""
+    return ledger.made(*calls, *calls[: 5 - len(calls)])
 
 
 @made(*MATRICES[:4])
