@@ -155,7 +155,7 @@ def feature_extraction(fx: Any) -> Iterator[Case]:
 
 
 def timm_features(fx: Any) -> Iterator[Case]:
-    """What timm itself extracts, and a value in the middle, which a later layer may write to in place."""
+    """What timm itself extracts, and a value in the middle, to which the next layer may write in place."""
     timm = importlib.import_module("timm")
     extraction = importlib.import_module("timm.models._features_fx")
     torch.manual_seed(0)
@@ -164,14 +164,15 @@ def timm_features(fx: Any) -> Iterator[Case]:
         def features(name: str = name) -> Any:
             return timm.create_model(name, features_only=True, feature_cls="fx").eval()(x)
 
-        def middle(name: str = name) -> Any:
+        def middle(name: str = name, last: bool = True) -> Any:
             model = timm.create_model(name).eval()
             names = extraction.get_graph_node_names(model)[1]
-            wanted = [names[len(names) // 3], names[-1]]
+            wanted = [names[len(names) // 3], *names[-1:] * last]
             return names, list(extraction.create_feature_extractor(model, wanted).eval()(x).values())
 
         yield f"features: {name}", features
-        yield f"middle: {name}", middle
+        yield f"middle and last: {name}", middle
+        yield f"middle alone: {name}", lambda name=name, middle=middle: middle(name, last=False)
 
 
 def aimet(fx: Any) -> Iterator[Case]:

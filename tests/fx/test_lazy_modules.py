@@ -70,6 +70,7 @@ def test_copies_are_lazy_too(lazy, twin):
 def test_the_class_is_chosen_by_name_by_flag_or_by_conversion(lazy):
     plain = _make_graph_module(lazy, lazy.graph, class_name="Mine", graph_module_cls=fx.GraphModule)
     assert not isinstance(plain, _LazyGraphModule) and type(plain).__name__ == "Mine"
+    assert type(_make_graph_module(lazy, lazy.graph)).__name__ == "GraphModule"
     assert _LazyGraphModule.from_graphmodule(lazy) is lazy
     assert isinstance(_LazyGraphModule.from_graphmodule(plain), _LazyGraphModule)
     with _force_skip_lazy_graph_module(), _use_lazy_graph_module(True):

@@ -22,7 +22,7 @@ _WAITING = "_waiting_for_code"
 class _LazyGraphModule(GraphModule):
     """A graph module that tells whether its code is made."""
 
-    def __init__(self, root: Any, graph: Graph, class_name: str | None = None) -> None:
+    def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule") -> None:
         super().__init__(root, graph, class_name)
         self.recompile()
 
