@@ -41,7 +41,8 @@ def check_example(program: Any, made: Any, source: Source, convert: Callable[[An
     except _Gone:
         return False
     leaves, structure = tree.flatten((args, kwargs))
-    given = [convert(source.to_numpy(leaf)) if source.is_array(leaf) else leaf for leaf in leaves]
+    arrays = {id(leaf): convert(source.to_numpy(leaf)) for leaf in leaves if source.is_array(leaf)}
+    given = [arrays.get(id(leaf), leaf) for leaf in leaves]
     there_args, there_kwargs = tree.unflatten(given, structure)
     found = tree.flatten(made(*there_args, **there_kwargs))[0]
     with source.without_gradients():

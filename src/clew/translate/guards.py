@@ -33,8 +33,8 @@ _FUNCTIONS = {name for name in vars(operator) if not name.startswith("_")} | {
     "int",
 }
 _FACTS = ("shape", "ndim")
-_ONLY_ORIGINAL = ("carried", "is_mask", "is_", "is_not", "apart")
-"""Questions about attributes that users put on the source's arrays, and which arrays are one: nobody can tell here."""
+_ONLY_ORIGINAL = ("carried", "is_mask", "apart")
+"""Questions about attributes that users put on the source's arrays, and about their memory: the target's have none."""
 
 
 def entry_constants(graph: Graph) -> dict[Node, Any]:
@@ -85,6 +85,9 @@ def _all_guards(graph: Graph, inputs: dict[Node, Node], written: Graph, translat
 
 
 def _is_about_original(one: Guard) -> bool:
+    if isinstance(one.subject, Call) and one.subject.function in (operator.is_, operator.is_not):
+        # Two inputs that were one array are one in the graph; that two were not does not matter without writes.
+        return (one.subject.function is operator.is_) is not one.expected
     return any(name in _ONLY_ORIGINAL for name in _functions(one.subject))
 
 
