@@ -158,6 +158,22 @@ def test_arrow_keys_follow_values_and_the_panel_tells_all(shown):
 
 
 @needs_browser
+def test_the_tab_key_leads_to_the_graph(shown):
+    browser = shown(captured_model(depth=2))
+    seen = []
+    for _ in range(30):
+        browser.press("Tab")
+        seen.append(browser.run("document.activeElement.getAttribute('class') || document.activeElement.tagName"))
+        if "card" in seen[-1]:
+            break
+    assert {"skip", "INPUT", "tool"} <= {word for one in seen for word in one.split()}
+    assert any("row" in one for one in seen) and selected(browser) == "x"
+    browser.press("ArrowDown")
+    settle(browser)
+    assert selected(browser) == "y"
+
+
+@needs_browser
 def test_search_finds_what_is_folded_away_and_jumps_there(shown):
     browser = shown(captured_model(depth=4))
     browser.press("/")

@@ -122,7 +122,7 @@ export class Scene {
       class: classes.filter(Boolean).join(" "),
       transform: `translate(${one.x} ${one.y})`,
       role: "button",
-      tabindex: this._isCurrent(one.number) ? 0 : -1,
+      tabindex: this._isTabStop(one) ? 0 : -1,
       "aria-label": this.app.describe(this.model, one.number),
       "aria-expanded": isBox ? String(one.isOpen) : null,
       "aria-pressed": String(this._isCurrent(one.number)),
@@ -136,6 +136,12 @@ export class Scene {
   }
 
   _isCurrent = (number) => Boolean(this.app.selected) && this.app.selected.scene === this && this.app.selected.number === number;
+
+  // The part that the Tab key leads to: the selected one, or the first.
+  _isTabStop(one) {
+    const { selected } = this.app;
+    return selected && selected.scene === this ? selected.number === one.number : one === this.drawn[0];
+  }
 
   _openBox(card, one) {
     card.append(svg("rect", { class: "back", width: one.w, height: one.h, rx: 12, style: `--depth:${one.depth % 6}` }));
@@ -327,6 +333,10 @@ export class Scene {
     this.svg.addEventListener("pointerup", end);
     this.svg.addEventListener("pointercancel", end);
     this.svg.addEventListener("click", (event) => this._click(event));
+    this.svg.addEventListener("focusin", (event) => {
+      const card = event.target.closest(".card");
+      if (card && !drag && !this._isCurrent(Number(card.dataset.number))) this.app.select(this, Number(card.dataset.number));
+    });
     this.svg.addEventListener("dblclick", (event) => event.preventDefault());
     this.svg.addEventListener("wheel", (event) => this._wheel(event), { passive: false });
   }
