@@ -132,6 +132,7 @@ def test_the_document_tells_types_sizes_lines_code_and_parameters():
     document = document_of(picture_of(captured))
     (graph,) = document["graphs"]
     by_name = {part["name"]: part for part in graph["parts"] if "name" in part}
+    assert by_name["getattr_1"]["label"] == ".shape" and by_name["add"]["label"] == "+"
     step = by_name["blocks_1_first"]
     assert step["type"] == "f32[2, 16]" and step["size"] == 2 * 16 * 4 and step["parameters"] == 8 * 16 + 16
     file, line, function, text = graph["sources"][step["source"] - 1]

@@ -11,6 +11,7 @@ import { Search } from "./search.js";
 
 const BADGES = { added: "+", removed: "−", moved: "↕" };
 const FIRST_SHOWN = 12;
+const MOST_SHOWN = 40;
 const FIRST_CHANGES = 6;
 const MOST_OPENED = 1500;
 const KEYS = [
@@ -51,7 +52,7 @@ class App {
     if (isDiff) host.append(el("p", { class: "stage-label", text: label }));
     this.parts.stages.append(host);
     const changed = isDiff ? model.openChanges(FIRST_CHANGES) : undefined;
-    if (!isDiff) model.openFirst(FIRST_SHOWN);
+    if (!isDiff) model.openFirst(FIRST_SHOWN, MOST_SHOWN);
     const scene = new Scene(this, model, host, `${label} of ${graph.name}`);
     scene.label = label;
     scene.firstChange = changed;
@@ -268,7 +269,7 @@ class App {
         scene.firstChange = paths[place].get(other.model.parts[other.model.parents[other.firstChange]].path);
       }
     });
-    if (this.scenes.every(({ model }) => model.open.size === 1)) for (const { model } of this.scenes) model.openFirst(FIRST_SHOWN);
+    if (this.scenes.every(({ model }) => model.open.size === 1)) for (const { model } of this.scenes) model.openFirst(FIRST_SHOWN, MOST_SHOWN);
   }
 
   // Of two graphs side by side, the same module is opened and closed in both.

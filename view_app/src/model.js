@@ -165,13 +165,15 @@ export class Model {
     return this._marks.get(number);
   }
 
-  // Open boxes, the one with the most steps first, for as long as what is shown stays easy to look at.
-  openFirst(limit) {
+  // Open boxes, the one with the most steps first, for as long as what is shown stays easy to look at; one that holds
+  // nearly all of the program is opened even if there is more to look at then.
+  openFirst(limit, most) {
+    const whole = this.countIn(this.root);
     for (;;) {
       const shown = [...this.open].flatMap((box) => this.items(box)).filter((item) => !this.open.has(item));
       const boxes = shown.filter((item) => this.isBox(item) && this.parts[item].box !== "section" && this.copiesOf(item) === 1);
-      const growth = (box) => this.items(box).length - 1;
-      const fitting = boxes.filter((box) => shown.length + growth(box) <= limit);
+      const room = (box) => (this.countIn(box) > whole * 0.6 ? most : limit);
+      const fitting = boxes.filter((box) => shown.length + this.items(box).length - 1 <= room(box));
       if (!fitting.length) return;
       this.open.add(fitting.reduce((best, box) => (this.countIn(box) > this.countIn(best) ? box : best)));
     }

@@ -154,6 +154,10 @@ def label_of(node: Node, kind: str) -> str:
     if kind:
         return kind
     short = format_target(node.target).rpartition(".")[2]
+    if node.target is getattr and len(node.args) > 1:
+        return f".{node.args[1]}"
+    if short.startswith("rebuild") and node.args and isinstance(node.args[0], type):
+        return node.args[0].__name__  # an object of a class, made of its parts
     return _SYMBOLS.get(short, short) if getattr(node.target, "__module__", "") == "_operator" else short
 
 
