@@ -109,6 +109,10 @@ class Embedded:
         if str(value).startswith("torch.") and type(value).__module__ == "torch":
             self._imports["import torch"] = None
             return str(value)
+        member = getattr(value, "name", None)
+        if isinstance(member, str) and member.isidentifier() and getattr(type(value), member, None) == value:
+            self._imports[f"import {type(value).__module__}"] = None  # a member of an enumeration
+            return f"{type(value).__module__}.{type(value).__qualname__}.{member}"
         raise _refused(user, f"it uses a {type(value).__qualname__}")
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy
 
+from clew.capture.recording.outputs import rebuild
 from clew.capture.state.slots import ROOT
 from clew.errors import CodegenError, MissingFramework
 from clew.ir.arguments import all_nodes
@@ -187,6 +188,7 @@ class _Writer:
         self._imports: dict[str, None] = {}
         self._records: dict[str, str] = {}
         self._embedded = Embedded(self._imports)
+        self._aliases: dict[str, str] = {}
         self._left_out: list[str] = []
         self._build: list[str] = []
 
@@ -198,7 +200,7 @@ class _Writer:
         self._settle_computed_guards()
         code = self._graph.python_code("self", portable=True, guards=())
         function = code.src.rstrip("\n").split("\n")[code._prologue_start - 1 :]
-        constants = [*self._globals(code), *code._constants]
+        constants = [*self._globals(code), *code._constants, *(f"{new} = {old}" for new, old in self._aliases.items())]
         self._root_lines()
         head = next(place for place, line in enumerate(function) if line.endswith(":") and not line.startswith(" "))
         body = [*function[: head + 1], *(f"    {line}" for line in checks), *function[head + 1 :]]
@@ -304,12 +306,18 @@ class _Writer:
         if isinstance(value, type) and not is_outside(value):
             raise _Unwritable
         try:
+            if isinstance(value, FunctionType) and str(value.__module__).startswith("clew."):
+                name = self._embedded.add(value)  # under a name that no variable of the program has
+                self._aliases[f"_of_{name}"] = name
+                return f"_of_{name}"
             return self._literal(value, "a guard")
         except CodegenError:
             raise _Unwritable from None
 
     def _settle_computed_guards(self) -> None:
         """Guards on computed values become calls of a function that asserts, or are taken out."""
+        for node in [node for node in all_nodes(self._graph) if node.target is rebuild]:
+            node.target = made_of
         for node in [node for node in all_nodes(self._graph) if node.target is guard]:
             if self._with_guards:
                 node.target = assert_same
@@ -509,6 +517,13 @@ class _Writer:
 
 class _Unwritable(Exception):
     """A guard that is about more than arguments and attributes."""
+
+
+def made_of(kind: Any, state: dict[str, Any]) -> Any:
+    """An object of a class of records with these attributes."""
+    made = object.__new__(kind)
+    made.__dict__.update(state)
+    return made
 
 
 def assert_same(value: Any, expected: Any = True, test: str = "equals") -> None:
