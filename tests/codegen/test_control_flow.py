@@ -40,7 +40,7 @@ def test_copies_texts_and_pickles(case):
     for twin in (
         copy.deepcopy(graph),
         pickle.loads(pickle.dumps(graph)),
-        clew.parse(clew.to_text(graph)),
+        clew.parse(clew.to_text(graph), allow="tests"),
     ):
         twin.lint()
         assert clew.difference(twin, graph) is None
@@ -85,7 +85,7 @@ def test_random_programs_survive_passes(program):
     expected = evaluate(graph, *inputs), list(LOG)
     leaner = copy.deepcopy(graph)
     leaner.eliminate_dead_code()
-    for twin in (leaner, clew.parse(clew.to_text(graph)), clew.Transformer(module_of(graph)).transform().graph):
+    for twin in (leaner, clew.parse(clew.to_text(graph), allow="tests"), clew.Transformer(module_of(graph)).transform().graph):
         LOG.clear()
         assert (module_of(twin)(*inputs), list(LOG)) == expected
 

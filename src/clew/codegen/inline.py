@@ -175,8 +175,8 @@ def renamed_for_reading(nodes: list[Node], inlined: set[Node], fixed: Collection
     places = {node: place for place, node in enumerate(nodes)}
     last = _last_reads(nodes, inlined, places)
     owners = {scope.locals.name(node): node for node in nodes if node.op == "placeholder"}
-    own = {scope.locals.name(node) for node in nodes}
-    known = set(own)
+    known = {scope.locals.name(node) for node in nodes}
+    own = {scope.locals.name(node) for node in nodes if node not in inlined}
     for node in nodes:
         if node.op in ("placeholder", "output") or node in inlined or not node.users:
             continue
@@ -194,6 +194,8 @@ def renamed_for_reading(nodes: list[Node], inlined: set[Node], fixed: Collection
         owners[name] = node
     for node in inlined:
         scope.forget_inline(node)
+        if scope.locals.name(node) in owners:
+            scope.locals.rename(node, scope.locals.fresh(node.name))
 
 
 def _last_word(node: Node, known: set[str], scope: Scope) -> str:
