@@ -85,7 +85,8 @@ def test_random_programs_survive_passes(program):
     expected = evaluate(graph, *inputs), list(LOG)
     leaner = copy.deepcopy(graph)
     leaner.eliminate_dead_code()
-    for twin in (leaner, clew.parse(clew.to_text(graph), allow="tests"), clew.Transformer(module_of(graph)).transform().graph):
+    read = clew.parse(clew.to_text(graph), allow="tests")
+    for twin in (leaner, read, clew.Transformer(module_of(graph)).transform().graph):
         LOG.clear()
         assert (module_of(twin)(*inputs), list(LOG)) == expected
 

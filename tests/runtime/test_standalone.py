@@ -149,3 +149,20 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_left(tmp_path: Path) -
     hooked.get_submodule("0").register_forward_hook(lambda *args: None)
     with pytest.raises(CodegenError, match="has hooks"):
         hooked.to_python(tmp_path / "out")
+
+
+def test_tensors_that_share_memory_are_refused(tmp_path: Path) -> None:
+    class Shared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("whole", torch.zeros(4))
+            self.register_buffer("first", self.whole[:2])
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.first.add_(1)
+            return x + self.whole
+
+    captured = clew.trace(Shared(), (torch.ones(4),))
+    with pytest.raises(CodegenError, match="shares memory with"):
+        captured.to_python(tmp_path / "out")
+    assert not (tmp_path / "out").exists()

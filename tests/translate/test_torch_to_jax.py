@@ -269,3 +269,13 @@ def test_no_translation_where_none_is_needed() -> None:
         clew.translate(captured, "torch")
     with pytest.raises(clew.CaptureError, match="no translation from torch to numpy"):
         clew.translate(captured, "numpy")
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_orders_have_nan_where_torch_has_it_and_keep_equal_items_in_order(descending: bool) -> None:
+    floats = torch.tensor([[1.0, float("nan"), 3.0, 3.0, -float("inf")], [2.0, 1.0, 2.0, 0.0, float("nan")]])
+    whole = torch.tensor([[3, 1, 3, 2, -5], [0, 0, 7, 7, 1]])
+    for x in (floats, whole, whole > 1):
+        both(lambda x: torch.argsort(x, descending=descending, stable=True), x)
+    for x in (floats, whole):
+        both(lambda x: torch.topk(x, 3, largest=descending)[0], x)

@@ -179,6 +179,7 @@ class _Writer:
         self._graph.owning_module = captured.graph.owning_module
         self._with_guards = guards
         self.arrays: dict[str, Any] = {}
+        self._memories: dict[int, str] = {}
         self._places: dict[int, tuple[str, Any]] = {}
         """The names of arrays that are written, by identity; the arrays are kept so that no other takes the place."""
         self._trained: dict[str, bool] = {}
@@ -510,9 +511,22 @@ class _Writer:
             raise _refused(f"{name} is a {type(value).__qualname__} ({value.layout})", "it is no plain tensor")
         if value.device.type == "meta":
             raise _refused(f"{name} is on the meta device", "it has no numbers")
+        self._check_memory(value, name)
         if isinstance(value, torch.nn.Parameter):
             self._trained[name] = value.requires_grad
         return value.detach().cpu().contiguous().clone()
+
+
+    def _check_memory(self, value: Any, name: str) -> None:
+        """Refuse a tensor that shares memory with another: each is stored for itself, and a write to one would not
+        reach the other."""
+        memory = value.untyped_storage()
+        other = self._memories.setdefault(memory.data_ptr(), name) if memory.nbytes() else name
+        if other != name:
+            raise _refused(
+                f"{name} shares memory with {other}", "what writes to one of them would not write to the other",
+                "give one of them memory of its own: tensor.clone()",
+            )
 
 
 class _Unwritable(Exception):

@@ -262,25 +262,24 @@ def sort(xp: Any, x: Array, dim: Any = -1, descending: bool = False, stable: boo
 
 @TORCH.row("argsort")
 def argsort(xp: Any, x: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    """The places of the items in order; equal items stay in order."""
-    if descending and xp.is_floating(x):
-        x = -x
-    elif descending:
-        x = ~x
-    return xp.cast(xp.argsort(x, axis=dim, stable=True), xp.dtype("int64"))
+    """The places of the items in order; equal items stay in order, and nan counts as the largest."""
+    if not descending:
+        return xp.cast(xp.argsort(x, axis=dim, stable=True), xp.dtype("int64"))
+    backwards = xp.argsort(xp.flip(x, axis=dim), axis=dim, stable=True)
+    return xp.cast(x.shape[dim] - 1 - xp.flip(backwards, axis=dim), xp.dtype("int64"))
 
 
 @TORCH.row("topk")
 def topk(xp: Any, x: Array, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """The largest items, in order."""
+    """The largest items, or the smallest, in order."""
     axis = axis_of(dim, x.ndim)
     x = x if axis == x.ndim - 1 else xp.moveaxis(x, axis, -1)
-    if not largest:
-        x = -x if xp.is_floating(x) else ~x
-    values, places = xp.top_k(x, k)
-    places = xp.cast(places, xp.dtype("int64"))
-    if not largest:
-        values = -values if xp.is_floating(values) else ~values
+    if largest:
+        values, places = xp.top_k(x, k)
+        places = xp.cast(places, xp.dtype("int64"))
+    else:
+        places = argsort(xp, x)[..., :k]
+        values = xp.take_along_axis(x, places, axis=-1)
     if axis != x.ndim - 1:
         values, places = xp.moveaxis(values, -1, axis), xp.moveaxis(places, -1, axis)
     return (values, places)
