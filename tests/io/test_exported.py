@@ -292,3 +292,11 @@ def test_a_capture_can_be_exported():
     captured = clew.trace(model, (torch.ones(2, 4),))
     program = torch.export.export(captured, (torch.ones(2, 4),))
     assert torch.equal(program.module()(torch.full((2, 4), 3.0)), model(torch.full((2, 4), 3.0)))
+
+
+def test_the_text_of_a_program_reads_back():
+    module = clew.from_exported(export(MLP(), (X,)))
+    text, objects = clew.text_and_objects(module.graph)
+    assert "check_tensors" in text
+    again = clew.GraphModule(module, clew.parse(text, objects=objects))
+    torch.testing.assert_close(again(X)[0], module(X))

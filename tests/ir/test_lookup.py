@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import math
 import operator
 import sys
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy
 import pytest
 import torch
 
-from clew.ir.lookup import NotFound, find, name_for
+from clew.ir.lookup import MOVED, NotFound, find, name_for
 from tests.strategies import Colour, user_function
 
 
@@ -97,3 +98,11 @@ def test_a_strange_module_is_not_asked_to_load_more(monkeypatch: pytest.MonkeyPa
 
 def test_open_packages_are_imported_when_named() -> None:
     assert find("collections.abc.Mapping").__name__ == "Mapping"
+
+
+@pytest.mark.parametrize(("old", "new"), MOVED.items())
+def test_functions_of_modules_that_have_moved_are_found(old: str, new: str) -> None:
+    assert importlib.util.find_spec(old) is None
+    module = importlib.import_module(new)
+    own = [one for one in vars(module).values() if isinstance(one, FunctionType) and one.__module__ == new]
+    assert own and all(find(f"{old}.{one.__name__}") is one for one in own)

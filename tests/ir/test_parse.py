@@ -289,3 +289,29 @@ def test_deep_nesting_is_an_error_and_no_crash() -> None:
 def test_parse_takes_a_string() -> None:
     with pytest.raises(TextError, match="parse takes the text of a graph, not a bytes"):
         parse(b"graph() {\n}")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("graph(%x, %n) {\n  %a = method sum(%x)\n  %b = function builtins.getattr(%x, %n)\n}", 3),
+        ("graph(%x) {\n  %a = function clew.cond(%x, graph() {\n    %b = method __reduce__(3)\n  })\n}", 3),
+        ("graph(%x) {\n  %a = method sum(%x)\n} where {\n  value %x.T equals 1\n  value %x.__dict__ equals 1\n}", 5),
+    ],
+    ids=["name_not_written", "in_a_body", "guard_of_a_graph_without_output"],
+)
+def test_an_attribute_that_is_not_allowed_is_named_with_its_line(text: str, line: int) -> None:
+    assert complaint(text).startswith(f"line {line}: the graph uses ")
+
+
+def test_names_that_are_not_written_can_be_allowed() -> None:
+    text = "graph(%x, %n) {\n  %b = function builtins.getattr(%x, %n)\n}"
+    assert "allow=('builtins.getattr',)" in complaint(text)
+    assert to_text(parse(text, allow="builtins.getattr")) == text
+
+
+def test_a_function_that_takes_names_is_no_value() -> None:
+    reading = "clew.io.torchscript_operators.read_attribute"
+    found = complaint(f"graph(%x, %names) {{\n  %a = function builtins.map({reading}, [%x], %names)\n}}")
+    assert found.startswith(f"line 2: the graph names {reading}, which is not allowed")
+    assert "__class__" in complaint(f"graph(%x) {{\n  %a = function {reading}(%x, 'y.__class__')\n}}")

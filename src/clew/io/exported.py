@@ -22,6 +22,7 @@ from torch.fx.proxy import GraphAppendingTracer, Proxy, TraceError
 
 from clew.errors import InputMismatch, InteropError
 from clew.io.torch_fx import graph_from_fx, share_registers
+from clew.ir.effects import harmless
 from clew.ir.types import ArrayType, type_of
 from clew.ir.types import parse_type as parse_type_anew
 from clew.runtime.module import GraphModule
@@ -206,6 +207,7 @@ Range = tuple[int | None, int | None]
 parse_type = functools.lru_cache(maxsize=1024)(parse_type_anew)
 
 
+@harmless
 def check_tensors(
     tensors: Mapping[str, Any], types: Mapping[str, str], ranges: Mapping[str, Range], numbers: Mapping[str, Any]
 ) -> None:
@@ -246,6 +248,7 @@ def _check_range(symbol: str, size: Any, ranges: Mapping[str, Range], where: str
         raise _mismatch(f"{where}: {symbol} is {size}, and at most {highest} is expected")
 
 
+@harmless
 def check_constants(values: Mapping[str, Any], constants: Mapping[str, Any]) -> None:
     """Each value is the constant that was built into the graph; NaN is NaN, and True is not 1."""
     for name, expected in constants.items():

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 
 from clew.errors import GuardError, InteropError
-from clew.ir.effects import pure
+from clew.ir.effects import harmless, pure
 from clew.ir.node import Node
 
 # ---- operators -------------------------------------------------------------------------------------------------------
@@ -309,21 +309,24 @@ def raise_error(message: Any, kind: Any = None) -> NoReturn:
     raise torch.jit.Error(f"{name}{message}")
 
 
+@harmless
 def read_attribute(root: Any, path: str) -> Any:
     """An attribute that the program sets, as it is at this very moment."""
     return operator.attrgetter(path)(root)
 
 
-def require_tensor(value: Any, name: str) -> None:
+@harmless
+def require_tensor(value: Any, argument: str) -> None:
     """Raise unless an argument is a tensor."""
     if not isinstance(value, torch.Tensor):
-        raise _mismatch(value, "Tensor", name)
+        raise _mismatch(value, "Tensor", argument)
 
 
-def as_declared(value: Any, kind: Any, name: str) -> Any:
+@harmless
+def as_declared(value: Any, kind: Any, argument: str) -> Any:
     """An argument as a program sees it that declares its type: ``"float"``, ``("list", "int")``."""
     if isinstance(kind, tuple):
-        return _nest(value, kind, name)
+        return _nest(value, kind, argument)
     if kind == "Any":
         return value
     if kind == "float" and type(value) in (int, float):
@@ -334,7 +337,7 @@ def as_declared(value: Any, kind: Any, name: str) -> Any:
         return torch.device(value)
     if isinstance(value, _CLASSES.get(kind, ())):
         return value
-    raise _mismatch(value, kind, name)
+    raise _mismatch(value, kind, argument)
 
 
 _CLASSES: dict[str, Any] = {

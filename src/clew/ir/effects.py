@@ -52,6 +52,7 @@ _pure: set[Any] = {
     choose,
 }
 _effectful: set[Any] = set()
+_harmless: set[Any] = set()
 
 
 def has_side_effect(fn: FunctionT) -> FunctionT:
@@ -68,6 +69,15 @@ def pure(fn: FunctionT) -> FunctionT:
     return fn
 
 
+def harmless(fn: FunctionT) -> FunctionT:
+    """Declare that ``fn``, a function of Clew's, reaches nothing but its arguments, so that any text may name it.
+
+    Nothing is said of its effect: that it may raise, or look at what changes, is why its calls stay.
+    """
+    _harmless.add(fn)
+    return fn
+
+
 def is_declared(fn: Any) -> bool:
     """Whether somebody has declared that calling ``fn`` has an effect, of whatever kind."""
     return _is_in(fn, _effectful)
@@ -75,7 +85,7 @@ def is_declared(fn: Any) -> bool:
 
 def is_known(fn: Any) -> bool:
     """Whether somebody has declared what calling ``fn`` does."""
-    return _is_in(fn, _pure) or _is_in(fn, _effectful) or _is_in(fn, CONTROL)
+    return any(_is_in(fn, declared) for declared in (_pure, _effectful, _harmless, CONTROL))
 
 
 _SETTING_FILES = frozenset({"clew.capture.state.slots", "clew.capture.state.writes"})

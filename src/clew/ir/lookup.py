@@ -19,6 +19,14 @@ from clew.ir.format import qualified_name
 OPEN_PACKAGES = frozenset("builtins operator math typing collections torch numpy jax tensorflow clew".split())
 """Packages that may be imported, submodules included, when a text names something in them."""
 
+MOVED = {
+    "clew.frameworks.jax.kinds": "clew.frameworks.jax.types",
+    "clew.frameworks.numpy.ranks_and_dtypes": "clew.frameworks.numpy.facts",
+    "clew.frameworks.torch.calls.handlers": "clew.frameworks.torch.calls.dispatch",
+    "clew.frameworks.torch.transforms.control_flow": "clew.frameworks.torch.transforms.interception",
+}
+"""Modules of Clew whose functions older texts and bundles name, and where these functions are now."""
+
 DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 
 
@@ -28,7 +36,8 @@ class NotFound(LookupError):
 
 def find(name: str, modules: Collection[str] = ()) -> Any:
     """The object with the dotted name; ``modules`` are packages that may be imported besides the open ones."""
-    package, *atoms = name.split(".")
+    module, _, last = name.rpartition(".")
+    package, *atoms = (f"{MOVED[module]}.{last}" if module in MOVED else name).split(".")
     is_open = package in OPEN_PACKAGES or package in modules
     found = sys.modules.get(package)
     if found is None:

@@ -12,15 +12,15 @@ import builtins
 import inspect
 import re
 from collections.abc import Iterable, Iterator
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from clew.errors import NotAllowed
 from clew.ir import lookup
-from clew.ir.arguments import all_nodes
 from clew.ir.effects import is_known
-from clew.ir.graph import Graph
-from clew.ir.guards import Call
+from clew.ir.format import qualified_name
+from clew.ir.guards import Call, Guard
+from clew.ir.node import Node
 
 FRAMEWORKS = ("torch", "numpy", "jax", "tensorflow")
 _ALWAYS = ("numpy", "operator", "_operator", "math", "collections", "functools", "builtins", "typing", "clew")
@@ -68,7 +68,8 @@ _MODULES = {
     ),
     "clew": frozenset(
         "cond for_loop while_loop choose guard any_of with_item fitted ir.control_flow ir.guards ir.spellings capture "
-        "frameworks io.torchscript_operators passes.recognize runtime.parts.Part runtime.parts.CapturedPart".split()
+        "frameworks io.exported io.torchscript_operators passes.recognize runtime.parts.Part "
+        "runtime.parts.CapturedPart".split()
     ),
 }
 """The modules of each framework, and single names in others, whose public members calculate and do no more."""
@@ -124,6 +125,8 @@ _REACHING = frozenset(
 )
 """Methods and attributes that lead from an object to code, or to a file."""
 _BY_NAME = (getattr, setattr, hasattr)
+_NAMING = frozenset(("package", "name", "path"))
+"""Parameters of Clew's functions that are names of attributes or packages, or paths of attributes."""
 
 
 class Permissions:
@@ -158,7 +161,7 @@ class Permissions:
     def value(self, name: str) -> Any:
         """The object with a dotted name as a value: whoever calls it may pass arguments that nobody has looked at."""
         found = self.find(name)
-        if found in _BY_NAME and name not in self.allow:
+        if _takes_names(found) and name not in self.allow:
             raise self.refused(name)
         return found
 
@@ -186,34 +189,33 @@ class Permissions:
                 return False
         return True
 
-    def check(self, graph: Graph) -> None:
-        """Raise if the calls and guards of a graph reach for more than arrays."""
-        for node in all_nodes(graph):
-            values: Any = (node.args, node.kwargs)
-            if node.op == "call_method":
-                self._check_member(str(node.target))
-            elif node.op == "call_function":
-                self._check_call(node.target, node.args, node.kwargs)
-            for one in node.graph.guards.entry if node.op == "output" else ():
-                self._check_guard(one.subject)
-                values = (*values, one.expected)
-            self._check_values(values)
+    def check(self, part: Node | Guard) -> None:
+        """Raise if a node or a guard of a graph reaches for more than arrays."""
+        if isinstance(part, Guard):
+            self._check_subject(part.subject)
+            self._check_values(part.expected)
+            return
+        if part.op == "call_method":
+            self._check_member(str(part.target))
+        elif part.op == "call_function":
+            self._check_call(part.target, part.args, part.kwargs)
+        self._check_values((part.args, part.kwargs))
 
-    def _check_guard(self, subject: Any) -> None:
+    def _check_subject(self, subject: Any) -> None:
         if isinstance(subject, Call):
             if isinstance(subject.function, str):
                 self._check_member(subject.function)
             else:
                 self._check_call(subject.function, subject.args, {})
             for part in subject.args:
-                self._check_guard(part)
+                self._check_subject(part)
         else:
             self._check_values(subject)
 
     def _check_values(self, values: Any) -> None:
         for value in _leaves(values):
-            if value in _BY_NAME and f"builtins.{value.__name__}" not in self.allow:
-                raise self.refused(f"builtins.{value.__name__}")
+            if _takes_names(value) and qualified_name(value) not in self.allow:
+                raise self.refused(qualified_name(value))
 
     def _check_call(self, function: Any, args: tuple[Any, ...], kwargs: Any) -> None:
         """Look at the names of attributes and methods that a function takes as text."""
@@ -224,8 +226,9 @@ class Permissions:
         else:
             return
         written = [name for name in names.values() if isinstance(name, str)]
-        if len(written) < len(names):
-            raise NotAllowed("the graph uses an attribute whose name is not written in it")
+        full = qualified_name(function)
+        if len(written) < len(names) and full not in self.allow:
+            raise NotAllowed("the graph uses an attribute whose name is not written in it", fixes=(self._fix(full),))
         if "package" in names:
             self.find(f"{names['package']}.{names['name']}")
         for part in ".".join(written).split("."):
@@ -262,13 +265,20 @@ _INNER = ("functools", "jaxlib")
 """Modules in which frameworks keep what they show under names of their own."""
 
 
+def _takes_names(value: Any) -> bool:
+    """Whether a value is a function that reaches attributes by names which whoever calls it passes."""
+    if isinstance(value, FunctionType) and value.__module__.startswith("clew."):
+        return not _NAMING.isdisjoint(inspect.signature(value).parameters)
+    return isinstance(value, BuiltinFunctionType) and value in _BY_NAME
+
+
 def _names_given(function: Any, args: tuple[Any, ...], kwargs: Any) -> dict[str, Any]:
     """What a function of Clew's takes as the name of an attribute or a package, or as a path of attributes."""
     try:
         given = inspect.signature(function).bind_partial(*args, **kwargs).arguments
     except (TypeError, ValueError):  # a function of C, or a call that fails
         return {}
-    return {name: given[name] for name in ("package", "name", "path") if name in given}
+    return {name: given[name] for name in _NAMING if name in given}
 
 
 def _is_plain(name: str) -> bool:
@@ -327,5 +337,5 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield from _leaves((*value.keys(), *value.values()))
     elif isinstance(value, slice):
         yield from _leaves((value.start, value.stop, value.step))
-    elif isinstance(value, type(getattr)):
+    elif isinstance(value, (BuiltinFunctionType, FunctionType)):
         yield value

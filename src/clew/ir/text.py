@@ -19,10 +19,11 @@ from __future__ import annotations
 import keyword
 import operator
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from clew.errors import NotAllowed, TextError, a_or_an
+from clew.ir.arguments import nested_graphs
 from clew.ir.effects import FIRST_WRITE
 from clew.ir.gc_pause import CollectorPaused
 from clew.ir.graph import Graph
@@ -312,11 +313,15 @@ def parse(text: str, *, objects: Mapping[str, Any] | None = None, allow: Collect
 
 def parse_with(text: str, objects: Mapping[str, Any], permissions: Permissions) -> Graph:
     """The graph of a text that may name only what these permissions allow."""
-    graph = _read(_GraphReader(text, objects, permissions.find))
-    try:
-        permissions.check(graph)
-    except NotAllowed as error:
-        raise TextError(error.what, why=error.why, fixes=error.fixes) from None
+    reader = _GraphReader(text, objects, permissions.find)
+    graph = _read(reader)
+    for one in (graph, *nested_graphs(graph)):
+        for part in (*one.nodes, *one.guards.entry):
+            try:
+                permissions.check(part)
+            except NotAllowed as error:
+                place = reader.places.get(id(part), 0)
+                raise reader.fault(error.what, place, why=error.why, fixes=error.fixes) from None
     return graph
 
 
@@ -333,6 +338,11 @@ class _GraphReader(AnnotationReader):
 
     graph: Graph
     nodes: dict[str, Node]
+
+    def __init__(self, text: str, objects: Mapping[str, Any], find: Callable[[str], Any]) -> None:
+        super().__init__(text, objects, find)
+        self.places: dict[int, int] = {}
+        """Where nodes and guards, by id, stand in the text."""
 
     def whole(self) -> Graph:
         self.skip()
@@ -477,6 +487,7 @@ class _GraphReader(AnnotationReader):
         if value_type is not None:
             node.value_type = value_type
         self.nodes[name] = node
+        self.places[id(node)] = start
         return node
 
     def new_name(self) -> tuple[str, int]:
@@ -514,7 +525,9 @@ class _GraphReader(AnnotationReader):
         self.line_end("the end of the line behind '{'")
         while not self.accept("}"):
             self.skip()
+            start = self.place
             found.append(self.guard())
+            self.places[id(found[-1])] = start
             self.line_end("the end of the line")
         self.graph.guards = found
 
