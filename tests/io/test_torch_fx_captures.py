@@ -179,3 +179,15 @@ def test_quantizers_of_torch():
     torch.testing.assert_close(prepared(images()), model(images()), atol=1e-5, rtol=1e-5)
     quantized = convert_fx(prepared)
     torch.testing.assert_close(quantized(images()), model(images()), atol=0.1, rtol=0.1)
+
+
+def test_the_interpreter_of_torch_checks_no_guards():
+    def program(x):
+        return x * 2 if x.shape[0] > 3 else x - 1
+
+    module = clew.to_fx(clew.trace(program, (torch.ones(5),), control_flow="guard"))
+    with pytest.raises(clew.GuardError, match=r"x.shape\[0\] > 3"):
+        module(torch.ones(2))
+    assert torch.equal(torch.fx.Interpreter(module).run(torch.ones(2)), torch.full((2,), 2.0))
+    with pytest.raises(clew.GuardError, match=r"x.shape\[0\] > 3"):
+        clew.Interpreter(clew.from_fx(module)).run(torch.ones(2))
