@@ -22,9 +22,9 @@ BACKEND = {"jax", "_operator", "operator", "builtins"}
 
 
 def packages_in(captured: Any) -> Iterator[str]:
-    """The packages of the functions that a graph calls, apart from guards and reads and writes of variables."""
+    """The packages of the functions that a graph calls, apart from guards, branches and variables."""
     for node in all_nodes(captured.graph):
-        if node.op == "call_function" and node.target is not clew.guard:
+        if node.op == "call_function" and node.target not in (clew.guard, clew.cond):
             module = getattr(node.target, "__module__", None) or type(node.target).__module__
             if not module.startswith(("clew.capture.", "clew.frameworks.jax.")):
                 yield module.partition(".")[0]

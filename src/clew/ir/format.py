@@ -11,7 +11,7 @@ import types
 import typing
 from typing import TYPE_CHECKING, Any
 
-from clew.ir.arguments import Reference, bodies_of
+from clew.ir.arguments import Reference, all_nodes, bodies_of
 from clew.ir.guests import guest_of, package_of
 
 if TYPE_CHECKING:
@@ -153,6 +153,11 @@ COLOURS = {
     "call_module": "34", "call_function": "36", "call_method": "32",
 }  # fmt: skip
 """The colours of opcodes, as numbers of terminals."""
+
+
+def calls_in(graph: Graph) -> list[tuple[str, ...]]:
+    """All nodes, those of bodies too, without what is known of their values: equal for programs that do the same."""
+    return [row(node) for node in all_nodes(graph)]
 
 
 def table(graph: Graph, colour: bool = False) -> str:

@@ -160,8 +160,9 @@ def _spelled_call(function: Any, args: tuple[Any, ...], depth: int, in_array: bo
         return f"{_in_parentheses(parts[0])}.{args[1]}"
     if name == "getitem" and len(parts) == 2:
         return f"{_in_parentheses(parts[0])}[{parts[1]}]"
-    if name == "contains" and len(parts) == 2:
-        return f"{_in_parentheses(parts[1])} in {_in_parentheses(parts[0])}"
+    if name in ("contains", "has", "lacks") and len(parts) == 2:
+        word = "not in" if name == "lacks" else "in"
+        return f"{_in_parentheses(parts[1])} {word} {_in_parentheses(parts[0])}"
     if name in _SIGNS and len(parts) == 2:
         return f"{_in_parentheses(parts[0])} {_SIGNS[name]} {_in_parentheses(parts[1])}"
     if name == "bool" and len(parts) == 1:

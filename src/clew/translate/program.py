@@ -62,7 +62,7 @@ def check_pair(source: str, to: str) -> None:
     """Refuse what no table or no namespace is there for."""
     if source not in SOURCES or to not in TARGETS:
         raise CaptureError(
-            f"there is no translation from {source} to {to}",
+            f"to={to!r}: there is no translation from {source} to {to}",
             fixes=(f"from {' or '.join(SOURCES)} to {' or '.join(TARGETS)}",),
         )
 

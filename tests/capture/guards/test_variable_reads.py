@@ -85,10 +85,6 @@ def locked(x: Any) -> Any:
         return x * SCALE
 
 
-NUMBER = "a number that is computed with"
-"""Graphs of torch read it at each call, those of NumPy are guarded."""
-
-
 def answer(program: Any, captured: Any, x: Any) -> str:
     try:
         found = captured(x)
@@ -101,29 +97,29 @@ def answer(program: Any, captured: Any, x: Any) -> str:
     ("program", "change", "expected"),
     [
         (item, lambda patch: patch.setitem(CONFIG, "unused", 5), "equal"),
-        (item, lambda patch: patch.setitem(CONFIG, "used", 5.0), NUMBER),
+        (item, lambda patch: patch.setitem(CONFIG, "used", 5.0), "equal"),
         (item, lambda patch: patch.delitem(CONFIG, "used"), "guarded"),
         (item, lambda patch: patch.setitem(globals(), "CONFIG", {"used": 2.0}), "equal"),
-        (item, lambda patch: patch.setitem(globals(), "CONFIG", {"used": 3.0}), NUMBER),
+        (item, lambda patch: patch.setitem(globals(), "CONFIG", {"used": 3.0}), "equal"),
         (asked, lambda patch: patch.setitem(CONFIG, "another", 1), "equal"),
         (asked, lambda patch: patch.setitem(CONFIG, "extra", 1), "guarded"),
         (contained, lambda patch: patch.setitem(globals(), "ALLOWED", {"mean"}), "equal"),
         (contained, lambda patch: patch.setitem(globals(), "ALLOWED", {"sum"}), "guarded"),
         (nested, lambda patch: patch.setitem(CONFIG["inner"], "b", 5.0), "equal"),
-        (nested, lambda patch: patch.setitem(CONFIG["inner"], "a", 5.0), NUMBER),
-        (nested, lambda patch: patch.setitem(CONFIG, "inner", {"a": 4.0}), NUMBER),
+        (nested, lambda patch: patch.setitem(CONFIG["inner"], "a", 5.0), "equal"),
+        (nested, lambda patch: patch.setitem(CONFIG, "inner", {"a": 4.0}), "equal"),
         (place, lambda patch: patch.setitem(globals(), "SCALES", [2.0, 5.0]), "equal"),
-        (place, lambda patch: patch.setitem(globals(), "SCALES", [5.0, 3.0]), NUMBER),
+        (place, lambda patch: patch.setitem(globals(), "SCALES", [5.0, 3.0]), "equal"),
         (counted, lambda patch: patch.setitem(globals(), "SCALES", [5.0, 3.0]), "equal"),
         (counted, lambda patch: patch.setitem(globals(), "SCALES", [1.0]), "guarded"),
         (walked, lambda patch: patch.setitem(globals(), "SCALES", [2.0, 5.0]), "guarded"),
         (keys, lambda patch: patch.setitem(CONFIG, "unused", 5), "equal"),
         (keys, lambda patch: patch.setitem(CONFIG, "upper", 5), "guarded"),
         (attribute, lambda patch: patch.setattr(SETTINGS, "other", 5.0), "equal"),
-        (attribute, lambda patch: patch.setattr(SETTINGS, "scale", 5.0), NUMBER),
+        (attribute, lambda patch: patch.setattr(SETTINGS, "scale", 5.0), "equal"),
         (handed_on, lambda patch: patch.setitem(HANDED, "b", 5.0), "guarded"),
         (locked, lambda patch: patch.setitem(globals(), "LOCK", threading.Lock()), "equal"),
-        (locked, lambda patch: patch.setitem(globals(), "SCALE", 3.0), NUMBER),
+        (locked, lambda patch: patch.setitem(globals(), "SCALE", 3.0), "equal"),
     ],
 )
 @pytest.mark.parametrize("make", [torch.tensor, numpy.array])
@@ -134,8 +130,6 @@ def test_what_was_read_counts(
     captured = clew.trace(program, (x,))
     assert answer(program, captured, x) == "equal"
     change(monkeypatch)
-    if expected == NUMBER:
-        expected = "equal" if make is torch.tensor else "guarded"
     assert answer(program, captured, x) == expected
 
 

@@ -525,6 +525,7 @@ class Inputs:
             node = self.recorder.resolve(place)
             shown = expected.__name__ if isinstance(expected, type) else repr(expected)
             text = f"{_WORDS[check].format(expression_of(node))} {shown}"
+            text = notes.describe(node, expected) if node.target is has else text
             written.append(self.recorder.create(check, (node, expected, text)))
         self.checks.clear()
         for first, second, answer in () if self.identities is None else self.identities.questions():

@@ -261,7 +261,7 @@ class StateListProxy(list[Any]):
         self.place = place
         self.recorder = recorder
         self._items = items
-        self._appended = 0
+        self._appended: list[Any] = []
         self._looked = False
         self.size: Any = None
         """The length that it began with as a traced number, if a loop carries it: then ``length`` is no look."""
@@ -273,24 +273,30 @@ class StateListProxy(list[Any]):
     @property
     def seen(self) -> bool:
         """Whether anybody looked at it, or changed it by other means than its own methods, as ``heapq`` does."""
-        if self._looked or list.__len__(self) != len(self._items) + self._appended:
+        count = len(self._items)
+        if self._looked or list.__len__(self) < count or not all(map(operator.is_, list.__iter__(self), self._items)):
             return True
-        return not all(map(operator.is_, list.__iter__(self), self._items))
+        appended = iter(self._appended)  # some of it may have been undone
+        return not all(any(item is one for one in appended) for item in list.__getitem__(self, slice(count, None)))
 
     @seen.setter
     def seen(self, looked: bool) -> None:
         self._looked = looked
 
+    def clew_refilled(self) -> None:
+        """It holds what the capture has put there: what it held before, or what paths of a branch have appended."""
+        self._appended = list.__getitem__(self, slice(len(self._items), None))
+
     def append(self, item: Any) -> None:
         """Append an item, which is no look at the list."""
-        self._appended += 1
+        self._appended.append(item)
         list.append(self, item)
 
     def extend(self, items: Any) -> None:
         """Append some items."""
         before = list.__len__(self)
         list.extend(self, items)
-        self._appended += list.__len__(self) - before
+        self._appended += list.__getitem__(self, slice(before, None))
 
     def __iadd__(self, items: Any) -> Any:  # type: ignore[misc]
         self.extend(items)

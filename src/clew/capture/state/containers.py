@@ -269,6 +269,8 @@ def refill(value: Any, parts: Contents) -> None:
         _refill_dict(value, {key: part for (way, key), part in parts.items() if way == ITEM})
     elif isinstance(value, list):
         list.__setitem__(value, slice(None), _items(parts))
+        if hasattr(value, "clew_refilled"):
+            value.clew_refilled()
     elif isinstance(value, deque):
         deque.clear(value)
         deque.extend(value, _items(parts))

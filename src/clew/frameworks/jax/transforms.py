@@ -28,6 +28,7 @@ from clew.frameworks.jax import calls, names, private
 from clew.frameworks.jax.array_proxy import RecordingTrace
 from clew.frameworks.numpy.array_proxy import is_traced
 from clew.frameworks.numpy.opaque_calls import cannot_follow
+from clew.ir.format import calls_in
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 
@@ -228,7 +229,7 @@ class RecordedBody:
 
     def _keep(self, graph: Graph, values: list[Node]) -> None:
         graph.eliminate_dead_code()
-        if self.graph is not None and (str(graph) != str(self.graph) or values != self.values):
+        if self.graph is not None and (calls_in(graph) != calls_in(self.graph) or values != self.values):
             raise cannot_follow(f"{self.__name__}, which JAX runs several times and which takes other paths each time,")
         self.graph, self.values = graph, values
 

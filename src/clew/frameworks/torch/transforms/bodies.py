@@ -21,6 +21,7 @@ from clew.capture.recording.recorder import Pending, Scalar
 from clew.frameworks.torch.refusals import refusal
 from clew.ir.arguments import all_nodes, leaves
 from clew.ir.effects import pure
+from clew.ir.format import calls_in
 from clew.ir.graph import Graph
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class RecordedBody:
 
     def _keep(self, graph: Graph, values: list[Any]) -> None:
         graph.eliminate_dead_code()
-        if self.graph is not None and (str(graph) != str(self.graph) or values != self.values):
+        if self.graph is not None and (calls_in(graph) != calls_in(self.graph) or values != self.values):
             raise refusal(f"{self.__name__}, which torch runs several times and which takes other paths each time,")
         self.graph, self.values = graph, values
 
