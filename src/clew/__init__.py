@@ -9,7 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from clew import frameworks as frameworks  # announces the frameworks, imports none
-from clew.api import symbolic_trace, trace, trace_graph, trace_module
+from clew import translate as _room  # noqa: F401  its name is that of a function here: it must not be put here later
+from clew.api import symbolic_trace, trace, trace_graph, trace_module, translate
 from clew.capture.symbolic import (
     PH,
     Proxy,
@@ -32,7 +33,6 @@ from clew.ir.spellings import any_of
 from clew.ir.text import parse, text_and_objects, to_text
 from clew.ir.types import ArrayType, Type, parse_type, type_of
 from clew.runtime.function import GraphFunction
-from clew.translate.program import translate
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.new_values import fitted, with_item

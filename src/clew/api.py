@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
@@ -27,8 +28,9 @@ from clew.runtime.example import Example
 from clew.runtime.fast.module_fingerprint import Fingerprint
 from clew.runtime.framework_compilers import NativeFunction
 from clew.runtime.python_module import copy_with
-from clew.translate.lazy import LazyTranslation
-from clew.translate.program import check_target, translate
+
+_TRANSLATION, _LAZY_TRANSLATION = "clew.translate.program", "clew.translate.lazy"
+"""They wait until something is translated."""
 
 
 def symbolic_trace(root: Any, concrete_args: Any = None) -> Any:
@@ -164,7 +166,7 @@ def trace_graph(
         source = framework_of(fn, (), {}, to).package
         if to is not None and to != source:
             here = functools.partial(_capture_graph, options, parts, None, False)
-            return LazyTranslation(original_of(fn), here, source, to)
+            return importlib.import_module(_LAZY_TRANSLATION).LazyTranslation(original_of(fn), here, source, to)
         return make_lazy(original_of(fn), capture)
     return capture(fn, *given(args, kwargs), keep=False)[0]
 
@@ -190,7 +192,7 @@ def _capture_graph(
 def _check_wish(fn: Any, to: str | None, has_example: bool) -> None:
     """Refuse what ``trace_graph`` cannot do, before anything is run."""
     if to is not None:
-        check_target(to)
+        importlib.import_module(_TRANSLATION).check_target(to)
     if isinstance(fn, ModuleType):
         if has_example:
             raise CaptureError(
@@ -292,3 +294,13 @@ def _capture(
     if native:
         made = NativeFunction(to or framework.package, made, options.static)
     return made, result, captured.pins
+
+
+def translate(program: Any, to: str, *, dry_run: bool = False, check: bool = True) -> Any:
+    """A captured program as one of the framework ``to``, whose functions its graph then calls.
+
+    It is called like the original, with arrays of that framework, and holds copies of the weights. Operations that have
+    no equal there are refused, all of them in one error; ``dry_run=True`` gives the list instead of an error or a
+    program. With ``check`` the example of the capture, where it is still there, is run on both sides and compared.
+    """
+    return importlib.import_module(_TRANSLATION).translate(program, to, dry_run=dry_run, check=check)

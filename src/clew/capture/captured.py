@@ -9,6 +9,8 @@ from clew.capture.guards.notes import Variable
 from clew.capture.state.containers import ContentsSnapshot, same_part
 from clew.ir.graph import Graph
 
+CONSTANT = "_constant"
+"""How the names of tensors begin that a capture has made constants."""
 Pin = tuple[Any, str, Any]
 """An attribute that a capture relied on: the dict that holds it, its name, its value."""
 

@@ -30,7 +30,8 @@ class _Place(Location):
     __slots__ = ("count", "original", "replacement")
 
     def __init__(self, holder: Any, name: str, original: Any, replacement: Any) -> None:
-        super().__init__(holder, name)
+        self.holder = holder
+        self.name = name
         self.original = original
         self.replacement = replacement
         self.count = 1
@@ -85,20 +86,21 @@ def _layer_of(function: FunctionType) -> _Place | None:
 
 def _put_back(place: _Place) -> None:
     """Put the original back, or for a function the code of the other layer, if that is still needed."""
-    original = place.original
-    name = place.name
-    if _is_layer(place.holder, name):
-        name, other = CODE, _layer_of(place.holder)
-        original = _own_codes.pop(id(place.holder), original) if other is None else other.replacement
-    Location(place.holder, name).put(original)
+    if not _is_layer(place.holder, place.name):
+        place.put(place.original)
+        return
+    other = _layer_of(place.holder)
+    place.holder.__code__ = _own_codes.pop(id(place.holder), place.original) if other is None else other.replacement
 
 
-def _put_instead(holder: Any, name: str, value: Any) -> None:
+def _put_instead(place: _Place) -> None:
     """Put a replacement in place; a function's own code is noted under all layers."""
-    is_layer = _is_layer(holder, name)
-    if is_layer and _layer_of(holder) is None:
-        _own_codes[id(holder)] = holder.__code__
-    Location(holder, CODE if is_layer else name).put(value)
+    if not _is_layer(place.holder, place.name):
+        place.put(place.replacement)
+        return
+    if _layer_of(place.holder) is None:
+        _own_codes[id(place.holder)] = place.holder.__code__
+    place.holder.__code__ = place.replacement
 
 
 class _Group:
@@ -122,6 +124,7 @@ class Stock:
         self.places: dict[Key, _Place] = {}
         self._groups: list[_Group] = []
         self._single: list[_Place] = []
+        self._layers: list[_Place] = []
 
     def learn(self, keys: list[Key]) -> None:
         """Remember what was put in these places, unless another trace shares some of them right now."""
@@ -130,10 +133,12 @@ class Stock:
             return
         self.places = places
         in_dicts: dict[int, list[_Place]] = {}
-        self._single = []
+        self._single, self._layers = [], []
         for place in places.values():
-            is_entry = isinstance(place.holder, dict) and place.original is not MISSING
-            (in_dicts.setdefault(id(place.holder), []) if is_entry else self._single).append(place)
+            if isinstance(place.holder, dict) and place.original is not MISSING:
+                in_dicts.setdefault(id(place.holder), []).append(place)
+            else:
+                (self._layers if _is_layer(place.holder, place.name) else self._single).append(place)
         self._groups = [_Group(group[0].holder, group) for group in in_dicts.values()]
 
     def put(self) -> bool:
@@ -142,14 +147,18 @@ class Stock:
             return False
         if not all(group.is_as_found() for group in self._groups):
             return False
-        if any(held_at(place.holder, place.name) is not place.original for place in self._single):
+        if any(place.get() is not place.original for place in self._single):
+            return False
+        if any(held_at(place.holder, place.name) is not place.original for place in self._layers):
             return False
         for place in self.places.values():
             place.count = 1
         for group in self._groups:
             group.names.update(group.replacements)
         for place in self._single:
-            _put_instead(place.holder, place.name, place.replacement)
+            place.put(place.replacement)
+        for place in self._layers:
+            _put_instead(place)
         _places.update(self.places)
         return True
 
@@ -162,8 +171,10 @@ class Stock:
             return
         for key in self.places:
             del _places[key]
-        for place in reversed(self._single):
+        for place in reversed(self._layers):
             _put_back(place)
+        for place in reversed(self._single):
+            place.put(place.original)
         for group in reversed(self._groups):
             group.names.update(group.originals)
 
@@ -282,6 +293,7 @@ class Patches:
                 if original is MISSING and default is None:
                     return
                 replacement = make(default if original is MISSING else original)
-                _put_instead(owner, name, replacement)
-                _places[key] = _Place(owner, name, original, replacement)
+                place = _Place(owner, name, original, replacement)
+                _put_instead(place)
+                _places[key] = place
             self._held[key] = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
 import inspect
 import itertools
 import os
@@ -19,8 +20,8 @@ from contextlib import AbstractContextManager
 from types import FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from clew.capture.captured import CONSTANT
 from clew.capture.current_capture import LOCK
-from clew.capture.recording.unused_calls import CONSTANT
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import ClewError
 from clew.ir.addressing import node_of
@@ -32,7 +33,6 @@ from clew.runtime.build import compile_function, note_origin
 from clew.runtime.fast.direct import Body, direct_call
 from clew.runtime.fast.module_fingerprint import Fingerprint
 from clew.runtime.interventions import Intervening, active_for, run_intervened
-from clew.runtime.standalone import to_python
 from clew.runtime.surgery import insert_after, replace_module, wrap_module
 
 # ---- graph functions -------------------------------------------------------------------------------------------------
@@ -43,6 +43,7 @@ REBINDINGS = 4
 """How often code is bound anew where what it relied on has changed; then the plain code runs."""
 PATIENCE = 500
 """For so many nodes a graph has to be called once more until its code is bound: that takes longer than a call."""
+_STANDALONE = "clew.runtime.standalone"  # few programs are written out, so it waits until one is
 OWN = "_clew_own_class"
 """Marks the class of a single object."""
 ASKING = "_clew_asks_interventions"
@@ -131,7 +132,7 @@ class HoldsGraph(Intervening):
     def to_python(self, folder: str | os.PathLike[str], *, guards: bool = True) -> None:
         """Write the program to a folder as Python that runs without Clew: ``model.py`` with ``load()``, and the weights
         as safetensors. Guards become plain asserts; with ``guards=False`` they are left out."""
-        to_python(self, folder, guards=guards)
+        importlib.import_module(_STANDALONE).to_python(self, folder, guards=guards)
 
     @gives_way
     def node_of(self, path: str, call: int = 1) -> Any:

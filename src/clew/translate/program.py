@@ -35,12 +35,7 @@ TARGETS = {"jax": "clew.translate.targets.jax"}
 
 
 def translate(program: Any, to: str, *, dry_run: bool = False, check: bool = True) -> Any:
-    """A captured program as one of the framework ``to``, whose functions its graph then calls.
-
-    It is called like the original, with arrays of that framework, and holds copies of the weights. Operations that have
-    no equal there are refused, all of them in one error; ``dry_run=True`` gives the list instead of an error or a
-    program. With ``check`` the example of the capture, where it is still there, is run on both sides and compared.
-    """
+    """What ``clew.translate`` does; see there."""
     graph = graph_in(program)
     check_target(to)
     source = _framework_of(program, graph)

@@ -150,6 +150,9 @@ class Choices:
             return None
         if all(kind.test in (is_text, is_any_text) for kind in possible):  # they differ by what they say alone
             self.checks.append((notes.require_type, place, str))
+            texts = tuple(kind.value for kind in possible if kind.arguments)
+            if len(texts) == len(possible):
+                self.checks.append((notes.require_either, place, texts))
             possible = [kind._replace(test=operator.eq) if kind.arguments else kind for kind in possible]
         self.made.append(Choice(name, place, possible, own))
         return self.made[-1]
@@ -232,7 +235,7 @@ class Choices:
                 node = one.place = recorder.create(operator.getitem, (node, one.name))
         else:
             one.chosen = one.kinds[-1]
-            is_known = one.kinds[0].test is operator.eq and one.chosen.test is is_any_text
+            is_known = one.kinds[0].test is operator.eq  # a guard at the entrance says that it is one of these texts
             one.marker = None if is_known else self._required(one.chosen, node)
         if not one.chosen.is_entered():
             return one.chosen.value

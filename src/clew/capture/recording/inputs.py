@@ -588,6 +588,7 @@ def _cannot_follow(name: str, value: Any) -> CaptureError:
 
 _WORDS = {
     notes.require: "{} ==",
+    notes.require_either: "{} in",
     notes.require_same: "{} is",
     notes.require_alike: "{} does what was done by",
     notes.require_type: "type({}) is",

@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from clew.capture.captured import CONSTANT
 from clew.ir.arguments import bodies_of, nested_graphs
 from clew.ir.control_flow import Branch, control_of, inputs_of
 from clew.ir.effects import effect_of, is_impure
@@ -26,8 +27,6 @@ _TOTAL = frozenset(
     "zeros_like".split()
 )
 """Names of functions and methods that raise for no array."""
-CONSTANT = "_constant"
-"""How the names of tensors begin that a capture has made constants."""
 _DIVIDING = frozenset({operator.floordiv, operator.mod, operator.truediv, divmod})
 """Arithmetic that raises where a number is divided by zero."""
 _OF_NUMBERS = frozenset(

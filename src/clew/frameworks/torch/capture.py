@@ -226,16 +226,12 @@ class Run(ExampleRun):
         return bind(self.inputs, signature_of(target), args, kwargs, None if self._is_hooked() else target)
 
     def _choices(self, target: Any) -> Choices | None:
-        """The arguments that may be of other kinds: single items of dicts, and with free sizes texts and None."""
-        if self.paths is None or self.settings.refuses_questions:
+        """The arguments that may be of other kinds with free sizes: texts and None."""
+        if self.paths is None or self.settings.refuses_questions or not self.settings.dynamic:
             return None
         own = [one for one in self.surroundings.functions if not is_installed(one.__code__)]
         asked = asked_by(target, own, self._is_of_torch)
-        found = Choices(
-            self.recorder, asked, self.findings, self.inputs, self.settings.static, self.inputs.checks
-        )
-        found.is_open = self.settings.dynamic
-        return found
+        return Choices(self.recorder, asked, self.findings, self.inputs, self.settings.static, self.inputs.checks)
 
     @staticmethod
     def _is_of_torch(function: Any) -> bool:
