@@ -36,6 +36,7 @@ def shown(browser, tmp_path):
         browser.messages.clear()
         browser.call("Storage.clearDataForOrigin", origin="file://", storageTypes="local_storage")
         browser.open(path)
+        settle(browser)  # the first layout moves the cards: a click at where they were before hits nothing
         return browser
 
     yield show
