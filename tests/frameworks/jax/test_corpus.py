@@ -72,7 +72,7 @@ def test_all_run_from_text_in_a_new_process(tmp_path: Any) -> None:
     file = tmp_path / "saved.pickle"
     file.write_bytes(pickle.dumps(saved))
     paths = f"{SOURCE}:{SOURCE.parent}"
-    # The numbers of threads that variables ask for decide the last bits of eigenvectors: they are the same in both processes.
+    # Variables set the number of threads, which decides the last bits of eigenvectors: both processes have the same.
     environment = {**os.environ, "PYTHONPATH": paths, "JAX_PLATFORMS": "cpu", "PATH": ""}
     finished = subprocess.run(
         [sys.executable, "-c", AGAIN, str(file)], capture_output=True, text=True, env=environment, timeout=300
