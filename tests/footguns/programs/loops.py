@@ -329,3 +329,27 @@ def _():
         example=lambda: call(torch.ones(2), torch.ones(2, 3), [torch.ones(2)]),
         others=[lambda: call(torch.ones(2), torch.ones(1, 3), [torch.ones(2)])],
     )
+
+
+@program("test_of_a_loop_is_a_list", kind="loops")
+def _():
+    def fn(x, items):
+        turn = 0
+        while turn < 3 and items:
+            turn += 1
+            if x.sum() > 0:
+                x = x - 1
+        return x
+
+    def items(first):
+        return [torch.tensor(first), torch.tensor(1.0)]
+
+    return Case(
+        fn,
+        example=lambda: call(torch.ones(2), items(1.0)),
+        others=[
+            lambda: call(torch.ones(2), items(0.0)),
+            lambda: call(torch.ones(2), [torch.ones(2), torch.ones(2)]),
+            lambda: call(torch.ones(2), []),
+        ],
+    )

@@ -192,7 +192,7 @@ class Loop:
         while True:
             self._start()
             rounds = self._recorded(self.body, is_round=True)
-            tests = None if self.test is None else self._recorded(self.test, is_round=False)
+            tests = None if self.test is None else self._recorded(self._tested, is_round=False)
             ends = [*rounds[1], *(() if tests is None else tests[1])]
             if self._filled(ends) or self._become_arrays(ends) or self._count(ends) or self._asks_for_length(ends):
                 continue
@@ -278,6 +278,14 @@ class Loop:
             return function(*args)
 
         return asking if self.optional else function
+
+    def _tested(self) -> Any:
+        """What the test gives; of a container its truth, which is not that of the first array in it."""
+        assert self.test is not None
+        value = self.test()
+        is_counted = type(value) is StateListProxy and value.size is not None
+        is_container = isinstance(value, (tuple, list, dict)) and not is_leaf(self.recorder, value)
+        return bool(value) if is_container and not is_counted else value
 
     def _become_arrays(self, ends: list[End]) -> bool:
         """Whether a round sets a variable to an array only on some paths, which was not known: on the others it stays

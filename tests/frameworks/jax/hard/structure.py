@@ -147,3 +147,13 @@ def associative(x):
 @program((X, functools.partial(jnp.multiply, 2.0)), (X, functools.partial(jnp.multiply, 3.0)), (X, jnp.sin))
 def callable_as_argument(x, fn):
     return fn(x)
+
+
+@program((X, [X, Y]), (Y, [X * 0, Y]), (Y, [jnp.float32(0), Y]), (X, []))
+def loop_asks_for_a_list(x, arrays):
+    turn = 0
+    while turn < 3 and arrays:
+        turn += 1
+        if x.sum() > 0:
+            x = x - 1
+    return x
