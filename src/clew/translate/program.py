@@ -10,7 +10,10 @@ from __future__ import annotations
 import copy
 import importlib
 import importlib.util
+import operator
 from typing import Any
+
+import numpy
 
 from clew.capture.state.slots import ROOT, assign
 from clew.errors import CaptureError, MissingFramework
@@ -30,7 +33,7 @@ from clew.translate.values import Array
 from clew.translate.writer import Writer, mapped, nodes_of
 
 SOURCES = {"torch": "clew.translate.sources.torch"}
-TARGETS = {"jax": "clew.translate.targets.jax"}
+TARGETS = {name: f"clew.translate.targets.{name}" for name in ("jax", "numpy")}
 """The files of the frameworks; they import the framework, so they wait until they are needed."""
 
 
@@ -107,7 +110,7 @@ def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, 
     result = _Outermost(shared, prepared)
     if shared.refusals:
         return None, shared.refusals
-    target.register_outputs(shared.kinds)
+    target.RESULT.register_outputs(shared.kinds)
     made = target.RESULT(Holder(), result.written, getattr(program, "__name__", type(program).__name__))
     made._hold(shared.params, shared.state)
     made.needs_key, made.notes = result.key is not None, tuple(shared.notes)
@@ -183,10 +186,15 @@ class _Outermost:
                 else self.written.inserting_before(next(iter(self.written.nodes)))
             )
             names = {str(node.target).lstrip("*") for node in inputs}
+            name = self.writer.namespace.key_name
             with anchor:
-                self.key = self.written.placeholder("key" if "key" not in names else "random_key", default_value=None)
+                self.key = self.written.placeholder(name if name not in names else f"random_{name}", default_value=None)
         number, self.draws = self.draws, self.draws + 1
         return self.writer.namespace.split_key(self.key, number)
+
+
+_KEPT = (assign, guard, operator.setitem, numpy.add.at, numpy.multiply.at, numpy.maximum.at, numpy.minimum.at)
+"""Functions that are called for what they do."""
 
 
 def _erase_unused(graph: Graph) -> None:
@@ -200,6 +208,6 @@ def _erase_from(graph: Graph) -> None:
     for node in reversed(list(graph.nodes)):
         if node.users or node.op in ("placeholder", "output"):
             continue
-        if node.target in (assign, guard):
+        if node.op == "call_function" and node.target in _KEPT:
             continue
         graph.erase_node(node)

@@ -8,6 +8,7 @@ the framework's own transforms can be put on it. Its graph, code and guards are 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 from clew.errors import ClewError, MissingInput
@@ -46,6 +47,12 @@ class Translated(PlainCapture):
     """A program of another framework than that it was written in."""
 
     framework = ""
+    key_example = ""
+    """How a call is given what it draws random numbers from."""
+
+    @staticmethod
+    def register_outputs(kinds: Iterable[type]) -> None:
+        """Tell the framework how objects that the program returns are taken apart, where it has to know."""
 
     def __init__(self, root: Holder, graph: Graph, name: str = "graph") -> None:
         super().__init__(root, graph, name)
@@ -101,11 +108,12 @@ class Translated(PlainCapture):
     def _check_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not self.needs_key:
             return
-        name = next(one for one in ("random_key", "key") if one in self.__signature__.parameters)
+        usual = self.key_example.partition("=")[0]
+        name = next(one for one in (f"random_{usual}", usual) if one in self.__signature__.parameters)
         if self.__signature__.bind(*args, **kwargs).arguments.get(name) is None:
             raise MissingInput(
                 f"the program draws random numbers, and the call has no {name}",
-                fixes=(f"give one: {name}=jax.random.key(0)",),
+                fixes=(f"give one: {self.key_example.replace(usual, name, 1)}",),
             )
 
     def pure(self, params: dict[str, Any], state: dict[str, Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:

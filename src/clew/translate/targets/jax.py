@@ -32,10 +32,8 @@ class JaxNamespace(Namespace):
     """Writes graphs of JAX's functions."""
 
     framework = "jax"
+    library = jnp
     jits = True
-
-    def function(self, name: str) -> Any:
-        return getattr(jnp, name, None)
 
     def dtype(self, name: str) -> str:
         if jax.config.read("jax_enable_x64"):
@@ -98,11 +96,6 @@ class JaxNamespace(Namespace):
         node = self.writer.node("call_function", jax.lax.cond, (predicate, *bodies, *operands))
         return self.writer.wrap(node, results, True)
 
-    def matmul(self, x: Array, y: Array) -> Array:
-        """``x @ y``."""
-        made: Array = self.writer.call(operator.matmul, x, y)
-        return made
-
     # ---- our own functions -------------------------------------------------------------------------------------------
 
     def softmax(self, x: Array, axis: int) -> Array:
@@ -133,7 +126,6 @@ class JaxNamespace(Namespace):
         return self._nn(jax.nn.logsumexp, x, axis=axis, keepdims=keepdims)
 
     def softplus(self, x: Array) -> Array:
-        """``log(1 + exp(x))`` for all sizes of ``x``."""
         return self._nn(jax.nn.softplus, x)
 
     def _nn(self, function: Any, x: Array, **kwargs: Any) -> Array:
@@ -141,18 +133,9 @@ class JaxNamespace(Namespace):
         return made
 
     def one_hot(self, x: Array, classes: Any, dtype: str) -> Array:
-        """Ones at the positions that an array of integers tells."""
         return self._nn(jax.nn.one_hot, x, num_classes=classes, dtype=self.dtype_object(dtype))
 
-    def matrix_transpose(self, x: Array) -> Array:
-        return (
-            self.writer.attribute(x, "T", self.inferred(_transposed, (x,), {}))
-            if x.ndim == 2
-            else self.swapaxes(x, -1, -2)
-        )
-
     def conv(self, x: Array, weight: Array, **given: Any) -> Array:
-        """A convolution over channels first; ``padding`` has a pair for each axis."""
         axes = _AXES[3 - (x.ndim - 2) :]
         names = (f"NC{axes}", f"OI{axes}", f"NC{axes}")
         made: Array = self.writer.call(
@@ -169,7 +152,6 @@ class JaxNamespace(Namespace):
         return made
 
     def windows(self, x: Array, how: str, **given: Any) -> Array:
-        """The sum or maximum of each window; ``padding`` has a pair for each axis, as have the other lists."""
         start, function = (0.0, jax.lax.add) if how == "sum" else (-float("inf"), jax.lax.max)
         if not self.is_floating(x):
             start = 0 if how == "sum" else int(jnp.iinfo(x.dtype).min)
@@ -183,14 +165,12 @@ class JaxNamespace(Namespace):
         return made
 
     def top_k(self, x: Array, count: int) -> tuple[Array, Array]:
-        """The largest items along the last axis, and where they are."""
         values, places = self.writer.call(jax.lax.top_k, x, count)
         return values, places
 
     # ---- random numbers ----------------------------------------------------------------------------------------------
 
     def draw(self, kind: str, shape: tuple[Any, ...], dtype: str, **given: Any) -> Array:
-        """Random numbers of a distribution, from the key that the program is given."""
         writer = self.writer
         key = writer.next_key()
         function = getattr(jax.random, kind)
@@ -204,16 +184,11 @@ class JaxNamespace(Namespace):
         return made
 
     def split_key(self, key: Value, number: int) -> Any:
-        """The key of the draw with this number."""
         return self.writer.node("call_function", jax.random.fold_in, (key, number))
 
 
 def _number(leaf: Any) -> Any:
     return leaf.value if isinstance(leaf, Number) else leaf
-
-
-def _transposed(x: Any) -> Any:
-    return x.T
 
 
 _AT = {
@@ -244,13 +219,14 @@ class JaxTranslated(Translated):
     """A translated program of JAX."""
 
     framework = "jax"
+    key_example = "key=jax.random.key(0)"
 
-
-def register_outputs(kinds: Iterable[type]) -> None:
-    """Let JAX take apart the objects that a program returns, so that ``jax.jit`` and ``jax.grad`` can."""
-    for kind in kinds:
-        with contextlib.suppress(ValueError):  # it is registered already
-            jax.tree_util.register_pytree_node(kind, _taken_apart, functools.partial(_put_together, kind))
+    @staticmethod
+    def register_outputs(kinds: Iterable[type]) -> None:
+        """Let JAX take apart the objects that a program returns, so that ``jax.jit`` and ``jax.grad`` can."""
+        for kind in kinds:
+            with contextlib.suppress(ValueError):  # it is registered already
+                jax.tree_util.register_pytree_node(kind, _taken_apart, functools.partial(_put_together, kind))
 
 
 def _taken_apart(value: Any) -> tuple[list[Any], Any]:

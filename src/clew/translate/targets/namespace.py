@@ -25,6 +25,10 @@ class Namespace:
     """One target framework, bound to the writer of a graph."""
 
     framework = ""
+    library: Any = None
+    """The package whose functions have the names of NumPy's API."""
+    key_name = "key"
+    """The argument by which a program is given what it draws random numbers from."""
     jits = False
     """Whether the framework compiles programs whose arrays have no values yet, so that Python cannot ask for them."""
 
@@ -37,7 +41,10 @@ class Namespace:
 
     def function(self, name: str) -> Any:
         """The target's own function for a name of NumPy's API; None if it has none."""
-        raise NotImplementedError
+        found = self.library
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return found
 
     def dtype(self, name: str) -> str:
         """The dtype that the target has for one of the source."""
@@ -79,9 +86,22 @@ class Namespace:
         """A branch on an array as a call of the target's; None if Python's own has to do."""
         return None
 
-    def key(self) -> Any:
-        """The state of the random numbers for the next draw."""
-        raise Untranslatable(f"random numbers of {self.framework} are not there yet")
+    def item(self, x: Array) -> Any:
+        """The plain number that an array of one item holds."""
+        raise Untranslatable(f"a compiler of {self.framework} knows no plain number out of an array")
+
+    def draw(self, kind: str, shape: tuple[Any, ...], dtype: str, **given: Any) -> Array:
+        """Random numbers of a distribution (uniform, normal, randint, bernoulli), from what the program is given."""
+        raise Untranslatable(f"it draws random numbers, which {self.framework} has no row for")
+
+    def split_key(self, key: Any, number: int) -> Any:
+        """What the draw with this number draws from."""
+        return key
+
+    def matmul(self, x: Array, y: Array) -> Array:
+        """``x @ y``."""
+        made: Array = self.writer.call(operator.matmul, x, y)
+        return made
 
     # ---- calls -------------------------------------------------------------------------------------------------------
 
@@ -232,7 +252,35 @@ class Namespace:
 
     def matrix_transpose(self, x: Array) -> Array:
         """The last two axes exchanged."""
-        return self.swapaxes(x, -1, -2)
+        if x.ndim != 2:
+            found: Array = self.swapaxes(x, -1, -2)
+            return found
+        made: Array = self.writer.attribute(x, "T", self.inferred(_transposed, (x,), {}))
+        return made
+
+    def softplus(self, x: Array) -> Array:
+        """``log(1 + exp(x))`` for all sizes of ``x``."""
+        made: Array = self.logaddexp(x, 0.0)
+        return made
+
+    def one_hot(self, x: Array, classes: Any, dtype: str) -> Array:
+        """Ones at the positions that an array of integers tells."""
+        found: Array = self.cast(self.expand_dims(x, -1) == self.arange(classes), dtype)
+        return found
+
+    def conv(self, x: Array, weight: Array, **given: Any) -> Array:
+        """A convolution over channels first; ``padding`` has a pair for each axis."""
+        raise Untranslatable(f"{self.framework} has no such convolution")
+
+    def windows(self, x: Array, how: str, **given: Any) -> Array:
+        """The sum or maximum of each window; ``padding`` has a pair for each axis, as have the other lists."""
+        raise Untranslatable(f"{self.framework} has no such pool")
+
+    def top_k(self, x: Array, count: Any) -> tuple[Array, Array]:
+        """The largest items along the last axis, and where they are: the first of equal ones."""
+        backwards = self.argsort(self.flip(x, axis=-1), axis=-1, stable=True)
+        places = (x.size(-1) - 1 - self.flip(backwards, axis=-1))[..., :count]
+        return self.take_along_axis(x, places, axis=-1), places
 
     def normalized(self, x: Array, axes: tuple[int, ...], eps: Any) -> Array:
         """Mean zero and variance one over these axes."""
@@ -260,6 +308,10 @@ class Namespace:
 
 
 _memory: dict[Any, Any] = {}
+
+
+def _transposed(x: Any) -> Any:
+    return x.T
 
 
 _getitem = operator.getitem

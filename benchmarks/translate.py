@@ -1,0 +1,239 @@
+"""Which architectures are translated, and whether they are right: ``python -m benchmarks.translate [--to jax] [--step N]``.
+
+Each architecture of transformers that is captured is translated, compared on the example, with other values, at another
+batch size and another length, and under the target's compiler. Each outcome is appended to a results file at once,
+and a second run goes on where the first one stopped. The table of everything in it goes to docs/translated.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import gc
+import json
+import logging
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+import clew
+from benchmarks import workers
+from benchmarks.examination import EXAMPLE, VARIATIONS, TimeLimit, first_line, run_once, runnable, time_limit
+from benchmarks.transformers_suite import TransformersSuite
+from clew import tree
+from clew.errors import CaptureError, GuardError, TranslationError
+from clew.translate.check import difference
+from clew.translate.program import conversion
+
+VARIED = ("values", "batch", "length")
+JUDGED = ("translated", "refused", "WRONG", "failed", "timeout")
+GRACE = 20
+
+
+def examine(name: str, to: str, seconds: int) -> dict[str, Any]:
+    """Everything that is found out about one architecture."""
+    row: dict[str, Any] = {"name": name, "to": to, "outcome": "skipped"}
+    start = time.monotonic()
+    try:
+        with time_limit(seconds), torch.no_grad():
+            _examine(name, to, row)
+    except TimeLimit as error:
+        row |= {"outcome": "timeout" if "class" in row else "skipped", "reason": str(error)}
+    except Exception as error:
+        row |= {"outcome": "failed" if "class" in row else "skipped", "reason": first_line(error)}
+    gc.collect()
+    row["seconds"] = round(time.monotonic() - start, 1)
+    return row
+
+
+def _examine(name: str, to: str, row: dict[str, Any]) -> None:
+    found = runnable(TransformersSuite(), name, row)
+    if found is None:
+        return
+    args, kwargs = found.make(EXAMPLE)
+    try:
+        captured = clew.trace(found.model, args, kwargs)
+    except CaptureError as error:
+        row["reason"] = f"not captured: {first_line(error)}"
+        return
+    row["class"] = type(found.model).__name__
+    refusals = clew.translate(captured, to, dry_run=True)
+    if refusals:
+        row |= {"outcome": "refused", "refusals": [str(one) for one in refusals]}
+        return
+    try:
+        made = clew.translate(captured, to)
+    except TranslationError as error:
+        row |= {"outcome": "refused", "refusals": [f"the check: {error.what}"]}
+        return
+    _compare(found, made, conversion("torch", to), row)
+
+
+def _compare(found: Any, made: Any, ways: Any, row: dict[str, Any]) -> None:
+    row["example"] = _same(found.model, made, made, found.make(EXAMPLE), ways)
+    for key in VARIED:
+        row[key] = _same(found.model, made, made, found.make(VARIATIONS[key]), ways)
+    compiled = _compiled(made)
+    if compiled is not None:
+        row["compiled"] = _same(found.model, made, compiled, found.make(EXAMPLE), ways)
+    outcomes = [row[key] for key in ("example", *VARIED)] + [row.get("compiled", "equal")]
+    wrong = next((one for one in outcomes if one.startswith("WRONG")), "")
+    row["outcome"] = "WRONG" if wrong else "translated" if row["example"] == "equal" else "failed"
+    row["reason"] = wrong or row["example"]
+
+
+def _same(model: Any, made: Any, run: Any, inputs: Any, ways: Any) -> str:
+    """``equal``, ``guarded``, ``WRONG`` or what was raised; ``n/a`` where the model does not take such inputs."""
+    source, convert = ways
+    try:
+        wanted = tree.flatten(run_once(model, inputs))[0]
+    except Exception:
+        return "n/a"
+    leaves, structure = tree.flatten(inputs)
+    there = [convert(source.to_numpy(leaf)) if source.is_array(leaf) else leaf for leaf in leaves]
+    args, kwargs = tree.unflatten(there, structure)
+    try:
+        made_check = made.check(*args, **kwargs)
+        if made_check is not None:
+            return f"guarded: {made_check}"[:200]
+        got = tree.flatten(run(*args, **kwargs))[0]
+    except GuardError as error:
+        return f"guarded: {first_line(error)}"
+    except Exception as error:
+        return f"failed: {first_line(error)}"
+    if len(got) != len(wanted):
+        return "WRONG: another number of results"
+    for one, other in zip(got, wanted, strict=True):
+        problem = difference(numpy.asarray(one), source.to_numpy(other)) if source.is_array(other) else ""
+        if problem:
+            return f"WRONG: {problem}"
+    return "equal"
+
+
+def _compiled(made: Any) -> Callable[..., Any] | None:
+    """The program under the compiler of its framework; None if it has none, or needs a key."""
+    if made.framework != "jax" or made.needs_key:
+        return None
+    import jax
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        leaves, structure = tree.flatten((args, kwargs))
+        arrays = {place: leaf for place, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)}
+
+        def pure(params: Any, state: Any, arrays: Any) -> Any:
+            filled = [arrays.get(place, leaf) for place, leaf in enumerate(leaves)]
+            args, kwargs = tree.unflatten(filled, structure)
+            return tree.flatten(made.pure(params, state, *args, **kwargs)[0])[0]
+
+        return jax.jit(pure)(made.params, made.state, arrays)
+
+    return run
+
+
+def _prepare(to: str, seconds: int) -> Callable[[str], dict[str, Any]]:
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    return functools.partial(examine, to=to, seconds=seconds)
+
+
+def _read(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    if not path.exists():
+        return {}
+    rows = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+    return {(row["to"], row["name"]): row for row in rows}
+
+
+def _measure(names: list[str], chosen: argparse.Namespace, console: Console) -> None:
+    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    work = functools.partial(_prepare, chosen.to, chosen.seconds)
+    with Progress(TextColumn("{task.fields[name]:<40}"), *columns, console=console) as progress:
+        task = progress.add_task("", total=len(names), name="")
+        for row in workers.run(names, work, chosen.workers, chosen.seconds + GRACE):
+            with chosen.results.open("a") as file:
+                file.write(json.dumps({"to": chosen.to, **row}) + "\n")
+            progress.update(task, name=f"{row['name'][:26]} {row['outcome']}", advance=1)
+
+
+def summary(rows: list[dict[str, Any]]) -> str:
+    """The counts of one target in one line."""
+    outcomes = Counter(row["outcome"] for row in rows)
+    ran = sum(outcomes[one] for one in JUDGED)
+    parts = [f"{one} {outcomes[one]} ({outcomes[one] / ran:.1%})" for one in JUDGED if outcomes[one]]
+    skipped = f"; {outcomes['skipped']} do not run, or are not captured" if outcomes["skipped"] else ""
+    return f"{ran} architectures: " + ", ".join(parts) + skipped
+
+
+def reasons(rows: list[dict[str, Any]]) -> list[tuple[str, int, list[str]]]:
+    """What stands in the way, how many architectures it stands in the way of, and which."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for text in sorted({_short(one) for one in row.get("refusals", ())}):
+            found.setdefault(text, []).append(row["name"])
+    return sorted(((text, len(names), names) for text, names in found.items()), key=lambda one: -one[1])
+
+
+def _short(refusal: str) -> str:
+    """A refusal without its place."""
+    operation, _, rest = refusal.partition(" (")
+    return f"{operation}: {rest.partition('): ')[2]}"[:160] if rest else refusal[:160]
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """The whole page."""
+    lines = ["# Translated architectures", ""]
+    lines += ["Small random models of transformers, captured and translated; written by `python -m benchmarks.translate`.", ""]
+    for to in sorted({row["to"] for row in rows}):
+        part = sorted((row for row in rows if row["to"] == to), key=lambda row: row["name"])
+        lines += [f"## torch to {to}", "", summary(part), "", "| what is refused | architectures |", "|---|---|"]
+        lines += [f"| {_cell(text)} | {count} |" for text, count, _ in reasons(part)[:40]]
+        lines += ["", f"| architecture | outcome | {' | '.join(VARIED)} | compiled |", "|" + "---|" * (len(VARIED) + 3)]
+        for row in part:
+            cells = [str(row.get(key, "")).partition(":")[0] for key in (*VARIED, "compiled")]
+            lines.append(f"| {row['name']} | {row['outcome']} | {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.translate", description=__doc__)
+    parser.add_argument("--to", default="jax", help="the target framework")
+    parser.add_argument("--step", type=int, default=1, help="every Nth architecture")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these architectures, measured again")
+    parser.add_argument("--again", nargs="+", metavar="OUTCOME", default=[], help="measure these outcomes again")
+    parser.add_argument("--results", type=Path, default=Path("translate.jsonl"), help="the resumable results file")
+    parser.add_argument("--seconds", type=int, default=120, help="the time limit of each architecture")
+    parser.add_argument("--workers", type=int, default=1, help="processes that work side by side")
+    parser.add_argument("--table", type=Path, default=Path("docs/translated.md"), help="where the table is written")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure what is not measured yet, then write the table of everything in the results file."""
+    chosen = _arguments()
+    console = Console()
+    done = {name for (to, name), row in _read(chosen.results).items() if to == chosen.to and row["outcome"] not in chosen.again}
+    names = chosen.only or [name for name in TransformersSuite().names()[:: chosen.step] if name not in done]
+    _measure(names, chosen, console)
+    rows = list(_read(chosen.results).values())
+    chosen.table.write_text(markdown(rows))
+    part = [row for row in rows if row["to"] == chosen.to]
+    console.print(summary(part))
+    for text, count, which in reasons(part)[:25]:
+        console.print(f"{count:4} {text}  [{', '.join(which[:4])}]", markup=False)
+
+
+if __name__ == "__main__":
+    main()
