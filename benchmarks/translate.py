@@ -1,4 +1,4 @@
-"""Which architectures are translated, and whether they are right: ``python -m benchmarks.translate [--to jax] [--step N]``.
+"""Which architectures are translated, and rightly: ``python -m benchmarks.translate [--to jax] [--step N]``.
 
 Each architecture of transformers that is captured is translated, compared on the example, with other values, at another
 batch size and another length, and under the target's compiler. Each outcome is appended to a results file at once,
@@ -26,7 +26,7 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedC
 
 import clew
 from benchmarks import workers
-from benchmarks.examination import EXAMPLE, VARIATIONS, TimeLimit, first_line, run_once, runnable, time_limit
+from benchmarks.examination import EXAMPLE, PADDED, VARIATIONS, TimeLimit, first_line, run_once, runnable, time_limit
 from benchmarks.transformers_suite import TransformersSuite
 from clew import tree
 from clew.errors import CaptureError, GuardError, TranslationError
@@ -78,13 +78,13 @@ def _examine(name: str, to: str, row: dict[str, Any]) -> None:
 
 
 def _compare(found: Any, made: Any, ways: Any, row: dict[str, Any]) -> None:
-    row["example"] = _same(found.model, made, made, found.make(EXAMPLE), ways)
-    for key in VARIED:
-        row[key] = _same(found.model, made, made, found.make(VARIATIONS[key]), ways)
+    inputs = {"example": EXAMPLE, **{key: VARIATIONS[key] for key in VARIED}, "padded": PADDED}
+    for key, variation in inputs.items():
+        row[key] = _same(found.model, made, made, found.make(variation), ways)
     compiled = _compiled(made)
     if compiled is not None:
         row["compiled"] = _same(found.model, made, compiled, found.make(EXAMPLE), ways)
-    outcomes = [row[key] for key in ("example", *VARIED)] + [row.get("compiled", "equal")]
+    outcomes = [row[key] for key in inputs] + [row.get("compiled", "equal")]
     wrong = next((one for one in outcomes if one.startswith("WRONG")), "")
     row["outcome"] = "WRONG" if wrong else "translated" if row["example"] == "equal" else "failed"
     row["reason"] = wrong or row["example"]
@@ -98,8 +98,8 @@ def _same(model: Any, made: Any, run: Any, inputs: Any, ways: Any) -> str:
     except Exception:
         return "n/a"
     leaves, structure = tree.flatten(inputs)
-    there = [convert(source.to_numpy(leaf)) if source.is_array(leaf) else leaf for leaf in leaves]
-    args, kwargs = tree.unflatten(there, structure)
+    there = {id(leaf): convert(source.to_numpy(leaf)) if source.is_array(leaf) else leaf for leaf in leaves}
+    args, kwargs = tree.unflatten([there[id(leaf)] for leaf in leaves], structure)
     try:
         made_check = made.check(*args, **kwargs)
         if made_check is not None:
@@ -190,7 +190,10 @@ def _short(refusal: str) -> str:
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The whole page."""
     lines = ["# Translated architectures", ""]
-    lines += ["Small random models of transformers, captured and translated; written by `python -m benchmarks.translate`.", ""]
+    lines += [
+        "Small random models of transformers, captured and translated; written by `python -m benchmarks.translate`.",
+        "",
+    ]
     for to in sorted({row["to"] for row in rows}):
         part = sorted((row for row in rows if row["to"] == to), key=lambda row: row["name"])
         lines += [f"## torch to {to}", "", summary(part), "", "| what is refused | architectures |", "|---|---|"]
@@ -224,7 +227,11 @@ def main() -> None:
     """Measure what is not measured yet, then write the table of everything in the results file."""
     chosen = _arguments()
     console = Console()
-    done = {name for (to, name), row in _read(chosen.results).items() if to == chosen.to and row["outcome"] not in chosen.again}
+    done = {
+        name
+        for (to, name), row in _read(chosen.results).items()
+        if to == chosen.to and row["outcome"] not in chosen.again
+    }
     names = chosen.only or [name for name in TransformersSuite().names()[:: chosen.step] if name not in done]
     _measure(names, chosen, console)
     rows = list(_read(chosen.results).values())

@@ -98,6 +98,7 @@ IDEAS = {
     "tools.pipeline": "a question of the public surface, one file each",
     "tools.interpreters": "questions of the public surface about one run",
     "tools.report": "a question of the public surface, one file each",
+    "translate.rows.numpy": "the table of one source",
     "viewer.layered": "an algorithm: where the parts of a drawing stand",
     "viewer.page": "a question of the public surface, one file each",
     "viewer.svg": "a question of the public surface, one file each",

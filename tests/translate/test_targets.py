@@ -1,4 +1,4 @@
-"""torch -> each target: equal results, also at other sizes; state, random numbers, branches; code without torch in it."""
+"""torch -> each target: equal results, also at other sizes; state, random numbers, branches; no torch in the code."""
 
 from __future__ import annotations
 

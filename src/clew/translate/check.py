@@ -27,25 +27,25 @@ TOLERANCES = {
 """How far two results may lie apart, for numbers around one and, relative to them, for larger ones."""
 
 
-class _Gone(Exception):
+class Gone(Exception):
     """An array of the example is no longer there."""
 
 
 def check_example(program: Any, made: Any, source: Source, convert: Callable[[Any], Any]) -> bool:
     """Raise if the translation gives something else for the example than the captured program."""
     example = vars(program).get("_example")
-    if example is None or made.needs_key or made.changes_state:
+    if example is None or made.draws or made.changes_state:
         return False
     try:
-        args, kwargs = example.call(_gone)
-    except _Gone:
+        args, kwargs = example.call(gone)
+    except Gone:
         return False
     leaves, structure = tree.flatten((args, kwargs))
     arrays = {id(leaf): convert(source.to_numpy(leaf)) for leaf in leaves if source.is_array(leaf)}
     given = [arrays.get(id(leaf), leaf) for leaf in leaves]
     there_args, there_kwargs = tree.unflatten(given, structure)
-    found = tree.flatten(made(*there_args, **there_kwargs))[0]
     with source.without_gradients():
+        found = tree.flatten(made(*there_args, **there_kwargs))[0]
         wanted = tree.flatten(program(*args, **kwargs))[0]
     if len(found) != len(wanted):
         raise TranslationError(f"the translation returns {len(found)} values, and the original {len(wanted)}")
@@ -55,13 +55,13 @@ def check_example(program: Any, made: Any, source: Source, convert: Callable[[An
     return True
 
 
-def _gone(kind: Any) -> Any:
-    raise _Gone
+def gone(kind: Any) -> Any:
+    """Stands for an array of the example that is no longer there."""
+    raise Gone
 
 
 def _compare(place: int, one: Any, other: Any) -> None:
-    have = numpy.asarray(one)
-    problem = difference(have, other)
+    problem = difference(numpy.asarray(one.detach() if hasattr(one, "detach") else one), other)
     if problem:
         raise TranslationError(
             f"the translation gives another result {place} for the example: {problem}",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
+from clew.capture.control_flow.raising import raise_error
 from clew.ir.control_flow import Branch, Loop, cond, control_of, for_loop, inputs_of, while_loop
 from clew.ir.graph import Graph
 from clew.ir.node import Node
@@ -90,6 +91,9 @@ def _branch(translator: Translator, branch: Branch) -> Any:
     bodies = [_Body(translator, body, operands, only) for body in branch.bodies]
     given = [one for one, keep in zip(operands, only, strict=True) if keep]
     xp, writer = translator.xp, translator.writer
+    raising = [_raises(body) for body in branch.bodies]
+    if any(raising) and isinstance(predicate, Array) and xp.jits:
+        raise Untranslatable("a branch on data raises an error")
     if isinstance(predicate, Array):
         predicate = predicate if predicate.dtype == "bool" else predicate != 0
         if xp.jits and _same_kinds(bodies[0].result, bodies[1].result):
@@ -100,9 +104,18 @@ def _branch(translator: Translator, branch: Branch) -> Any:
             translator.program.notes["a branch on data stays Python's if: the program runs, but cannot be compiled"] = (
                 None
             )
-    graphs = [body.close(mapped(body.result, translator.spelled)) for body in bodies]
+    one, other = (body.result for body in bodies)
+    one, other = other if raising[0] else one, one if raising[1] else other
+    results = (mapped(result, lambda leaf: None) if raises else result
+               for result, raises in zip((one, other), raising, strict=True))  # fmt: skip
+    graphs = [body.close(mapped(result, translator.spelled)) for body, result in zip(bodies, results, strict=True)]
     node = writer.node("call_function", cond, (predicate, *graphs, tuple(given)))
-    return _merged(translator, node, bodies[0].result, bodies[1].result)
+    return _merged(translator, node, one, other)
+
+
+def _raises(body: Graph) -> bool:
+    """Whether a body always ends with an error."""
+    return any(node.target is raise_error for node in body.find_nodes(op="call_function"))
 
 
 def _flat_operands(operands: list[Any]) -> tuple[list[Any], list[bool]]:
@@ -221,9 +234,7 @@ def _item(translator: Translator, loop: Loop) -> Any:
     if isinstance(iterable, Array):
         made = Array(translator.writer, iterable.node, Spec(iterable.spec.shape[1:], iterable.dtype), True)
         return made
-    if isinstance(iterable, range):
-        return Number(translator.writer, None, iterable.start)  # type: ignore[arg-type]
-    source = loop.iterable
-    if isinstance(source, Node) and source.target is range:
-        return Number(translator.writer, None, 0)  # type: ignore[arg-type]
+    told = iterable.value if isinstance(iterable, Number) else iterable
+    if isinstance(told, (range, list)):
+        return Number(translator.writer, None, next(iter(told), 0))  # type: ignore[arg-type]
     raise Untranslatable("a loop over something that is no range and no array")

@@ -17,9 +17,11 @@ from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.translate.refusals import Refusal
 from clew.translate.translator import Translator
+from clew.translate.values import Number
 
 _CARRIED = ("structure", "size", "value")
 _FUNCTIONS = {name for name in vars(operator) if not name.startswith("_")} | {
+    "are_distinct",
     "getattr",
     "len",
     "common_size",
@@ -79,15 +81,15 @@ def _all_guards(graph: Graph, inputs: dict[Node, Node], written: Graph, translat
                 "the translation is for this dtype",
                 text,
             )
+        if isinstance(value, Number):
+            yield Guard(made, "type", type(value.value), "type", None, "the translation is for this kind of number")
+    implied = translator.source.implied
     for one in graph.guards.entry:
-        if one.kind in _CARRIED and not _is_about_original(one):
+        if one.kind in _CARRIED and not _is_about_original(one) and not set(_functions(one.subject)) & set(implied):
             yield from _carried(one, inputs, written, translator)
 
 
 def _is_about_original(one: Guard) -> bool:
-    if isinstance(one.subject, Call) and one.subject.function in (operator.is_, operator.is_not):
-        # Two inputs that were one array are one in the graph; that two were not does not matter without writes.
-        return (one.subject.function is operator.is_) is not one.expected
     return any(name in _ONLY_ORIGINAL for name in _functions(one.subject))
 
 

@@ -47,8 +47,10 @@ class LazyTranslation:
         return made(*there[0], **there[1])
 
     def _mapped(self, nest: Any, change: Callable[[Any], Any]) -> Any:
+        """Each leaf changed; one that is given twice stays one object."""
         leaves, structure = tree.flatten(nest)
-        return tree.unflatten([change(leaf) for leaf in leaves], structure)
+        changed = {id(leaf): change(leaf) for leaf in leaves}
+        return tree.unflatten([changed[id(leaf)] for leaf in leaves], structure)
 
     def _to_target(self, leaf: Any) -> Any:
         return self._convert(self._source.to_numpy(leaf)) if self._source.is_array(leaf) else leaf

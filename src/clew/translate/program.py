@@ -10,11 +10,13 @@ from __future__ import annotations
 import copy
 import importlib
 import importlib.util
+import inspect
 import operator
 from typing import Any
 
 import numpy
 
+from clew.capture.control_flow.raising import raise_error
 from clew.capture.state.slots import ROOT, assign
 from clew.errors import CaptureError, MissingFramework
 from clew.frameworks import PACKAGES
@@ -27,13 +29,12 @@ from clew.passes.program import graph_in
 from clew.translate.check import check_example
 from clew.translate.guards import entry_constants, entry_guards
 from clew.translate.refusals import Refusal, error_of
-from clew.translate.result import Holder
 from clew.translate.translator import Program, Translator, assigned_paths
 from clew.translate.values import Array
 from clew.translate.writer import Writer, mapped, nodes_of
 
-SOURCES = {"torch": "clew.translate.sources.torch"}
-TARGETS = {name: f"clew.translate.targets.{name}" for name in ("jax", "numpy")}
+SOURCES = {name: f"clew.translate.sources.{name}" for name in ("torch", "numpy")}
+TARGETS = {name: f"clew.translate.targets.{name}" for name in ("jax", "numpy", "torch")}
 """The files of the frameworks; they import the framework, so they wait until they are needed."""
 
 
@@ -106,17 +107,28 @@ def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, 
     refusals = knows.prepare(prepared, constants)
     shared = Program(knows.SOURCE(), target.NAMESPACE, prepared.owning_module, constants)
     shared.refusals += refusals
+    shared.examples = _examples(program)
     shared.assigned = assigned_paths((prepared, *nested_graphs(prepared)))
     result = _Outermost(shared, prepared)
     if shared.refusals:
         return None, shared.refusals
-    target.RESULT.register_outputs(shared.kinds)
-    made = target.RESULT(Holder(), result.written, getattr(program, "__name__", type(program).__name__))
-    made._hold(shared.params, shared.state)
-    made.needs_key, made.notes = result.key is not None, tuple(shared.notes)
+    name = getattr(program, "__name__", type(program).__name__)
+    made = target.make(result.written, shared.params, shared.state, name, tuple(shared.kinds))
+    made.needs_key, made.draws, made.notes = result.key is not None, result.draws > 0, tuple(shared.notes)
     made.changes_state = bool(shared.assigned or shared.versions)
     made._graph.lint()
     return made, []
+
+
+def _examples(program: Any) -> dict[str, Any]:
+    """The arguments of the example by the names of the parameters, where it is still there."""
+    example = vars(program).get("_example")
+    if example is None:
+        return {}
+    args, kwargs = example.call(lambda kind: None)
+    bound = inspect.signature(getattr(program, "forward", program)).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return dict(bound.arguments)
 
 
 def _copied(graph: Graph) -> Graph:
@@ -133,6 +145,7 @@ class _Outermost:
         self.program = program
         self.written = Graph()
         self.writer = Writer(self.written, program.namespace)
+        self.writer.outermost = True
         self.writer.rebind, self.writer.next_key = self._rebind, self._next_key
         self.key: Node | None = None
         self.draws = 0
@@ -153,9 +166,8 @@ class _Outermost:
         for node in graph.find_nodes(op="placeholder"):
             self.writer.origin = None
             value = translator._one(node)
-            made = next(
-                one for one in reversed(self.written.nodes) if one.op == "placeholder" and one.target == node.target
-            )
+            given = [one for one in self.written.find_nodes(op="placeholder") if one.target == node.target]
+            made = given[0] if given else self.written.placeholder(str(node.target))
             self.inputs[node] = made
             translator.env[node] = self.program.source.constant(fixed[node]) if node in fixed else value
 
@@ -177,6 +189,9 @@ class _Outermost:
 
     def _next_key(self) -> Any:
         """The key of the next draw: a number of its own for each, folded into the key that the caller gives."""
+        number, self.draws = self.draws, self.draws + 1
+        if not self.writer.namespace.key_name:
+            return None
         if self.key is None:
             inputs = [node for node in self.written.nodes if node.op == "placeholder"]
             last = next((node for node in reversed(inputs) if not str(node.target).startswith("**")), None)
@@ -189,11 +204,19 @@ class _Outermost:
             name = self.writer.namespace.key_name
             with anchor:
                 self.key = self.written.placeholder(name if name not in names else f"random_{name}", default_value=None)
-        number, self.draws = self.draws, self.draws + 1
         return self.writer.namespace.split_key(self.key, number)
 
 
-_KEPT = (assign, guard, operator.setitem, numpy.add.at, numpy.multiply.at, numpy.maximum.at, numpy.minimum.at)
+_KEPT = (
+    assign,
+    guard,
+    raise_error,
+    operator.setitem,
+    numpy.add.at,
+    numpy.multiply.at,
+    numpy.maximum.at,
+    numpy.minimum.at,
+)
 """Functions that are called for what they do."""
 
 

@@ -8,7 +8,6 @@ the framework's own transforms can be put on it. Its graph, code and guards are 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
 from typing import Any
 
 from clew.errors import ClewError, MissingInput
@@ -50,20 +49,25 @@ class Translated(PlainCapture):
     key_example = ""
     """How a call is given what it draws random numbers from."""
 
-    @staticmethod
-    def register_outputs(kinds: Iterable[type]) -> None:
-        """Tell the framework how objects that the program returns are taken apart, where it has to know."""
-
     def __init__(self, root: Holder, graph: Graph, name: str = "graph") -> None:
         super().__init__(root, graph, name)
         self._params: tuple[str, ...] = ()
         self._state: tuple[str, ...] = ()
         self.needs_key = False
         """Whether calls draw random numbers, from the key that they are given."""
+        self.draws = False
+        """Whether calls draw random numbers."""
         self.changes_state = False
         """Whether calls change the state."""
         self.notes: tuple[str, ...] = ()
         """What is different from the original, and why."""
+
+    @classmethod
+    def of(cls, graph: Graph, params: dict[str, Any], state: dict[str, Any], name: str) -> Any:
+        """The program of a graph with these weights and this state."""
+        made = cls(Holder(), graph, name)
+        made._hold(params, state)
+        return made
 
     def _hold(self, params: dict[str, Any], state: dict[str, Any]) -> None:
         self._params, self._state = tuple(params), tuple(state)

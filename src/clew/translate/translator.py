@@ -12,6 +12,8 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from clew.capture.control_flow.raising import raise_error
+from clew.capture.guards.notes import are_distinct
 from clew.capture.recording.outputs import rebuild, rebuild_mapping
 from clew.capture.state.slots import ROOT, assign, assign_buffer, has_attribute
 from clew.ir.control_flow import choose, is_control
@@ -52,6 +54,8 @@ class Program:
         self.root = root
         self.constants = constants
         """Attributes that the root does not have."""
+        self.examples: dict[str, Any] = {}
+        """The arguments of the example by name, as far as they are known."""
         self.params: dict[str, Any] = {}
         self.state: dict[str, Any] = {}
         self.refusals: list[Refusal] = []
@@ -248,6 +252,9 @@ class Translator:
             else (self.writer.graph.placeholder(str(node.target)))
         )
         made._rename(node.name)
+        example = self.program.examples.get(str(node.target)) if self.writer.outermost else None
+        if type(example) in (bool, int, float) and not isinstance(node.value_type, ArrayType):
+            return Number(self.writer, made, example)
         return self.typed(made, node.value_type)
 
     def typed(self, made: Node, kind: Type | None) -> Any:
@@ -345,7 +352,25 @@ class Translator:
             and args[1] is None
         ):
             return node.target is operator.is_not
+        if node.target in (operator.is_, operator.is_not) and all(isinstance(one, Node) for one in node.args):
+            return self._are_same(*node.args) is (node.target is operator.is_)
         return NOTHING
+
+    def _are_same(self, one: Any, other: Any) -> bool:
+        """Whether two nodes give one object, where that follows from the graph."""
+        if one is other:
+            return True
+        if self._base(one) is self._base(other) or self._is_input(one) or self._is_input(other):
+            raise Untranslatable("it asks which object a value is")
+        return False
+
+    def _are_distinct(self, node: Node, args: Any, kwargs: Any) -> Any:
+        """Containers that the program makes, and arrays of different calls, are different objects."""
+        nodes = list(node.args)
+        if all(isinstance(one, Node) and self._is_input(one) and isinstance(self.env[one], Value) for one in nodes):
+            made = self.writer.node("call_function", are_distinct, args)
+            return Number(self.writer, made, True)
+        return not any(self._are_same(one, other) for place, one in enumerate(nodes) for other in nodes[:place])
 
     def _part(self, node: Node, owner: Opaque, function: Any, name: Any) -> Any:
         """A part of an object of the user's, by the type that the source gives for it."""
@@ -385,7 +410,7 @@ class Translator:
         first = self._base(written)
         for other in self.graph.nodes:
             is_same = self._written.get(other, other) is self._written.get(written, written)
-            if not is_same and self._base(other) is first and any(user > node for user in other.users):
+            if other < node and not is_same and self._base(other) is first and any(one > node for one in other.users):
                 raise Untranslatable("it writes into an array of which a view is used afterwards")
         row = self.source.table.find([name])
         if row is None:
@@ -488,9 +513,14 @@ class Translator:
             return Number(self.writer, made, picked.value if isinstance(picked, Number) else picked)
         return Opaque(self.writer, made, "it is one of two values of different kinds")
 
+    def _raise(self, node: Node, args: Any, kwargs: Any) -> Any:
+        self.writer.node("call_function", raise_error, args, kwargs)
+        return None
+
     _SPECIAL: dict[Any, Callable[..., Any]] = {
         assign: _assign, assign_buffer: _assign, has_attribute: _has_attribute, rebuild: _rebuild,
-        rebuild_mapping: _rebuild, guard: _guard, choose: _choose,
+        rebuild_mapping: _rebuild, guard: _guard, choose: _choose, are_distinct: _are_distinct,
+        raise_error: _raise,
     }  # fmt: skip
 
 

@@ -30,6 +30,8 @@ class Writer:
         self.graph = graph
         self.origin: Node | None = None
         """The node of the source that is being translated."""
+        self.outermost = False
+        """Whether the graph is that of the program, and no body."""
         self.namespace = make_namespace(self)
         self.rebind: Callable[[Any, Any], None] = _cannot_rebind
         """Lets an attribute of the program be another array from here on."""
@@ -92,7 +94,8 @@ class Writer:
         if any(isinstance(one, Opaque) for one in args):
             raise Untranslatable("nothing is known of a value that it is given")
         node = self.node("call_function", function, args)
-        return self.wrap(node, function(*examples_of(args)), False)
+        found = function(*examples_of(args))
+        return Number(self, node, found) if isinstance(found, (range, list)) else self.wrap(node, found, False)
 
     def attribute(self, value: Any, name: str, found: Any) -> Any:
         """The attribute of an object, which is ``found`` for the example."""

@@ -1,4 +1,4 @@
-"""What a torch program asks of torch itself: modes, tracing, gradients; and plain Python on numbers.
+"""What a torch program asks of torch itself: modes, tracing, gradients.
 
 A translated program is one that a compiler may trace, so that is what it is told: libraries then leave out questions
 about data. Gradients are on, and autocast is off.
@@ -6,13 +6,12 @@ about data. Gradients are on, and autocast is off.
 
 from __future__ import annotations
 
-import math
-import operator
 from typing import Any
 
 from clew.translate.refusals import Untranslatable
+from clew.translate.rows.python import add_python
 from clew.translate.rows.torch_elementwise import TORCH
-from clew.translate.values import Array, Number, Value
+from clew.translate.values import Array, Number
 
 TRUE = ("compiler.is_compiling", "_dynamo.is_compiling", "is_grad_enabled")
 FALSE = (
@@ -44,44 +43,6 @@ def is_tensor(xp: Any, x: Any) -> bool:
     return isinstance(x, Array)
 
 
-@TORCH.row("operator.not_")
-def not_row(xp: Any, x: Any) -> Any:
-    """Python's "not"; of an array without axes, its opposite."""
-    if isinstance(x, Array):
-        return xp.logical_not(x)
-    return xp.writer.plain(operator.not_, x) if isinstance(x, Value) else not x
-
-
-@TORCH.row("operator.truth")
-def truth(xp: Any, x: Any) -> Any:
-    """Python's truth; of an array without axes, whether it is not zero."""
-    if isinstance(x, Array):
-        return x if x.dtype == "bool" else x != 0
-    return xp.writer.plain(operator.truth, x) if isinstance(x, Value) else bool(x)
-
-
-@TORCH.row("operator.is_", "operator.is_not", "operator.contains")
-def identity(xp: Any, *args: Any) -> Any:
-    """Questions that are answered while the program is translated, where that can be."""
-    raise Untranslatable("it asks which object a value is")
-
-
-def _on_numbers(function: Any) -> Any:
-    def row(xp: Any, *args: Any) -> Any:
-        if any(isinstance(one, Array) for one in args):
-            raise Untranslatable(f"{function.__name__} of an array")
-        return xp.writer.plain(function, *args)
-
-    return row
-
-
-for _function in (math.sqrt, math.floor, math.ceil, math.log, math.exp, math.prod, math.pow):
-    TORCH.add(f"math.{_function.__name__}", _on_numbers(_function))
-for _builtin in (max, min, int, float, range, bool, round, sum):
-    if f"builtins.{_builtin.__name__}" not in TORCH.rows:
-        TORCH.add(f"builtins.{_builtin.__name__}", _on_numbers(_builtin))
-
-
 @TORCH.row("sym_max", "sym_min", "sym_not", "sym_float", "sym_int", "sym_sqrt")
 def symbolic(xp: Any, *args: Any) -> Any:
     """Numbers of torch's own tracers."""
@@ -102,4 +63,4 @@ def broadcast_shapes(xp: Any, *shapes: Any) -> Any:
     return tuple(found)
 
 
-SOURCE_ROWS = TORCH
+add_python(TORCH)

@@ -392,16 +392,6 @@ def dim(xp: Any, x: Array) -> Any:
     return x.ndim
 
 
-@TORCH.row("builtins.len", "__len__")
-def length(xp: Any, x: Any) -> Any:
-    """The first size, or the length of a nest."""
-    if isinstance(x, Array):
-        return x.size(0)
-    if isinstance(x, Opaque):
-        raise Untranslatable("nothing is known of the object whose length it takes")
-    return len(x)
-
-
 @TORCH.row("numel", "nelement")
 def numel(xp: Any, x: Array) -> Any:
     """The number of items."""

@@ -20,6 +20,8 @@ class Source:
 
     framework = ""
     table: Table
+    implied: tuple[str, ...] = ()
+    """Functions of guards that say no more than the dtypes and ranks which the translation is guarded on."""
     foldable: tuple[Any, ...] = ()
     """Functions that are computed at once where their arguments are plain."""
 

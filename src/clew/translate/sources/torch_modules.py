@@ -55,7 +55,8 @@ def _enter(graph: Graph, each: Graph, node: Node, constants: dict[str, Any]) -> 
     if is_hooked(module):
         return "it has hooks"
     try:
-        args, kwargs = map_arg((node.args, node.kwargs), _example)
+        examples = {one: _example(one) for one in node._inputs}
+        args, kwargs = map_arg((node.args, node.kwargs), examples.__getitem__)
         found = guest("torch")
         assert found is not None
         with DeferredSignals(), LOCK, torch.no_grad():

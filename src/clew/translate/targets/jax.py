@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy
 
 from clew.capture.recording.outputs import rebuild, rebuild_mapping
+from clew.ir.graph import Graph
 from clew.translate.refusals import Untranslatable
 from clew.translate.result import Translated
 from clew.translate.targets.namespace import Namespace
@@ -221,12 +222,13 @@ class JaxTranslated(Translated):
     framework = "jax"
     key_example = "key=jax.random.key(0)"
 
-    @staticmethod
-    def register_outputs(kinds: Iterable[type]) -> None:
-        """Let JAX take apart the objects that a program returns, so that ``jax.jit`` and ``jax.grad`` can."""
-        for kind in kinds:
-            with contextlib.suppress(ValueError):  # it is registered already
-                jax.tree_util.register_pytree_node(kind, _taken_apart, functools.partial(_put_together, kind))
+
+def make(graph: Graph, params: dict[str, Any], state: dict[str, Any], name: str, kinds: Iterable[type]) -> Any:
+    """The program of a translated graph; JAX learns how the objects that it returns are taken apart."""
+    for kind in kinds:
+        with contextlib.suppress(ValueError):  # it is registered already
+            jax.tree_util.register_pytree_node(kind, _taken_apart, functools.partial(_put_together, kind))
+    return JaxTranslated.of(graph, params, state, name)
 
 
 def _taken_apart(value: Any) -> tuple[list[Any], Any]:
@@ -253,4 +255,3 @@ def _put_together(kind: type, told: Any, arrays: Iterable[Any]) -> Any:
 
 
 NAMESPACE = JaxNamespace
-RESULT = JaxTranslated

@@ -9,10 +9,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy
 
+from clew.ir.graph import Graph
 from clew.translate.refusals import Untranslatable
 from clew.translate.result import Translated
 from clew.translate.targets.namespace import Namespace
@@ -23,6 +25,8 @@ _DTYPES = frozenset(
     "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
 )
 _AT = {"add": numpy.add.at, "multiply": numpy.multiply.at, "max": numpy.maximum.at, "min": numpy.minimum.at}
+
+_ERF = importlib.import_module("scipy.special").erf if importlib.util.find_spec("scipy") else None
 
 
 class NumpyNamespace(Namespace):
@@ -76,9 +80,9 @@ class NumpyNamespace(Namespace):
     # ---- our own functions -------------------------------------------------------------------------------------------
 
     def erf(self, x: Array) -> Array:
-        if importlib.util.find_spec("scipy") is None:
+        if _ERF is None:
             raise Untranslatable("numpy has no error function; SciPy has one: pip install scipy")
-        made: Array = self.writer.call(importlib.import_module("scipy.special").erf, x)
+        made: Array = self.writer.call(_ERF, x)
         return made
 
     def softplus(self, x: Array) -> Array:
@@ -99,7 +103,7 @@ class NumpyNamespace(Namespace):
             axes = [[1, *range(2 + count, 2 + 2 * count)], [1, *range(2, 2 + count)]]
             found: Array = self.moveaxis(self.tensordot(seen, weight, axes=axes), -1, 1)
             return found
-        batch, channels, *rest = seen.shape
+        batch, _, *rest = seen.shape
         outputs, inputs, *kernel = weight.spec.shape
         parts = self.reshape(seen, (batch, groups, inputs, *rest))
         filters = self.reshape(weight, (groups, outputs // groups, inputs, *kernel))
@@ -198,5 +202,9 @@ class NumpyTranslated(Translated):
     key_example = "rng=numpy.random.default_rng(0)"
 
 
+def make(graph: Graph, params: dict[str, Any], state: dict[str, Any], name: str, kinds: Iterable[type]) -> Any:
+    """The program of a translated graph."""
+    return NumpyTranslated.of(graph, params, state, name)
+
+
 NAMESPACE = NumpyNamespace
-RESULT = NumpyTranslated
