@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
+import linecache
+import re
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -217,3 +220,47 @@ def stored_in(code: CodeType, offset: int) -> str:
 def is_users_name(name: str) -> bool:
     """Whether a variable bears a name that the user gave it, and that says something."""
     return bool(name.strip("_")) and not name.startswith(_OWN)
+
+
+# ---- what an instruction calls ---------------------------------------------------------------------------------------
+
+
+_LOADING = frozenset({"LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_NAME"})
+
+
+def called_at(code: CodeType, offset: int) -> tuple[str, ...]:
+    """The names with which the expression begins that an instruction calculates: of what it calls, if it is a call."""
+    start = _start(code, offset)
+    found = _loads(code).get(start)
+    return _name_in_text(code.co_filename, *start) if found is None else found
+
+
+@functools.lru_cache(maxsize=1024)
+def _name_in_text(filename: str, line: int | None, column: int | None) -> tuple[str, ...]:
+    """The name at a place of a file: where one instruction loads two variables, only the first has a place in code."""
+    if line is None or column is None:
+        return ()
+    name = re.match(r"\w+", linecache.getline(filename, line).encode()[column:].decode(errors="replace"))
+    return (name[0],) if name is not None and name[0].isidentifier() else ()
+
+
+@functools.lru_cache(maxsize=1024)
+def _loads(code: CodeType) -> dict[Any, tuple[str, ...]]:
+    """The names of the variables that a code loads, by where in the text each stands."""
+    found: dict[Any, tuple[str, ...]] = {}
+    for before, step in itertools.pairwise(instructions_of(code)):
+        if step.opname in _LOADING and step.offset != before.offset:  # else it is the second of two in one
+            place = _start(code, step.offset)
+            found[place] = (*found.get(place, ()), str(step.argval))
+    return found
+
+
+def _start(code: CodeType, offset: int) -> Any:
+    """Where in the text the expression of an instruction begins."""
+    line, _, column, _ = _positions(code)[offset // 2]
+    return line, column
+
+
+@functools.lru_cache(maxsize=1024)
+def _positions(code: CodeType) -> list[Any]:
+    return list(code.co_positions())

@@ -104,10 +104,6 @@ class Support:
         """The shape of an array; None for a number."""
         return None
 
-    def plain_range(self, *args: Any) -> Any:
-        """A ``range`` that Python walks, of which some numbers may be traced."""
-        return range(*args)
-
     def rows(self, array: Any) -> list[Any]:
         """The items of an array in the example."""
         raise NotImplementedError

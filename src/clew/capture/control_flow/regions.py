@@ -24,6 +24,7 @@ from clew.capture.control_flow.runtime import Outcome, is_own
 from clew.capture.location import MISSING
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import IteratorProxy, ListProxy, TupleProxy
+from clew.capture.recording.numbers import traced_range
 from clew.capture.recording.recorder import Scalar
 from clew.capture.restart import Restart
 from clew.capture.state.reach_cache import names_stored
@@ -365,7 +366,7 @@ class Regions:
             args = tuple([self.support.index(one) if self.support.is_array(one) else one for one in args])
         is_range_of_array = function is range and any(map(self.support.is_array, args))
         if not self._is_on() or is_range_of_array or not any(self._is_walked(value) for value in args):
-            return self.support.plain_range(*args) if function is range else function(*map(self.walked, args), **kwargs)
+            return traced_range(*args) if function is range else function(*map(self.walked, args), **kwargs)
         if not all(map(self._can_be_walked, args)):
             return function(*map(self.walked, args), **kwargs)
         items = [self._items(value) for value in args]
@@ -389,7 +390,7 @@ class Regions:
         given = [
             value.plainly() if isinstance(value, Iteration) and value.plainly else self.walked(value) for value in args
         ]
-        return self.support.plain_range(*given) if function is range else function(*given, **kwargs)
+        return traced_range(*given) if function is range else function(*given, **kwargs)
 
     def listed(self, array: Any, unpacks: bool, gives_parts: bool) -> Any:
         """A list out of an array that may have any length; None if it may not."""

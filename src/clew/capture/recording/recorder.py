@@ -23,7 +23,7 @@ from types import (
     MethodDescriptorType,
     WrapperDescriptorType,
 )
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from clew.capture.bytecode.instructions import Instruction, instructions_of, stored_in, variable_for
 from clew.capture.bytecode.try_blocks import (
@@ -245,6 +245,8 @@ class Scalar:
     plain: Any
     place: Any
     recorder: Recorder
+    is_of_python: ClassVar[bool] = True
+    """Whether it stands for a number or a fact of Python's, and not for what a framework has of its own."""
 
     def relied_on(self) -> Any:
         """The number itself, on which the capture relies from now on."""
@@ -417,6 +419,8 @@ class Recorder:
     array_kinds: frozenset[type] = frozenset()
     """The classes of most arrays, which are known without a question to the framework."""
 
+    opens_lists = False
+    """Whether the list of a range of any length may be of any length, too."""
     leaf_kinds: frozenset[type] = frozenset()  # of plain values, besides numbers, that may differ from path to path
 
     def __init__(self) -> None:
@@ -507,6 +511,10 @@ class Recorder:
         """What a function gives for numbers of which more is known than their value in the example: a plain value if
         it is always so, the place of a traced one otherwise; None if no more is known."""
         return None
+
+    def operate(self, function: Callable[..., Any], *values: Any) -> Any:
+        """Apply a function of Python's to values, some of them proxies of numbers, and record that."""
+        raise NotImplementedError
 
     def node_of(self, value: Any) -> Node:
         """The node of an array: recorded, an attribute of the root, or a constant."""

@@ -8,7 +8,6 @@ conversions of numbers are the only ways out. All work is done by the recorder t
 from __future__ import annotations
 
 import enum
-import math
 import operator
 import sys
 from collections import deque
@@ -22,6 +21,7 @@ import numpy
 from clew.capture.bytecode.statements import is_only_shown
 from clew.capture.guards.notes import Variable
 from clew.capture.location import MISSING
+from clew.capture.recording.numbers import BINARY, operator_methods
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.containers import CODE, SIMPLE, contents, follows, refill
 from clew.ir.source import user_frame
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from clew.frameworks.numpy.recorder import NumpyRecorder
 
 
-_BINARY = "add sub mul truediv floordiv mod pow matmul lshift rshift and_ or_ xor".split()
-_COMPARING = "lt le gt ge eq ne".split()
-_UNARY = "neg abs pos invert".split()
 SLOTS = ("__weakref__", "place", "plain", "recorder", "reliance")
 """What a stand-in holds."""
 _PYTHON = {bool: "TracedBool", int: "TracedInt", float: "TracedFloat", complex: "TracedComplex"}
@@ -64,10 +61,15 @@ class Traced(Scalar):
     __slots__ = ()
     recorder: NumpyRecorder
     reliance: Reliance
+    is_of_python = False
     has_items = False
     """Whether it stands for an array, which has a length."""
     __class__ = property(_class_of)  # type: ignore[assignment]
     __array_priority__ = 1e6
+
+    def relied_on(self) -> Any:
+        """The number itself, on which the capture relies from now on."""
+        return self.recorder.forced(operator.index, self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return self.recorder.ufunc(ufunc, method, inputs, kwargs)
@@ -166,29 +168,10 @@ def _computing(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-for _name in _BINARY:
-    setattr(Traced, f"__{_name.strip('_')}__", _operating(getattr(operator, _name), False))
-    setattr(Traced, f"__r{_name.strip('_')}__", _operating(getattr(operator, _name), True))
+for _name, _method in operator_methods(_operating, _computing).items():
+    setattr(Traced, _name, _method)
+for _name in BINARY:
     setattr(Traced, f"__i{_name.strip('_')}__", _replacing(getattr(operator, _name)))
-for _name in _COMPARING:
-    setattr(Traced, f"__{_name}__", _operating(getattr(operator, _name), False))
-for _name in _UNARY:
-    setattr(Traced, f"__{_name}__", _computing(getattr(operator, _name)))
-for _name in ("ceil", "floor", "trunc"):
-    setattr(Traced, f"__{_name}__", _computing(getattr(math, _name)))
-Traced.__round__ = _computing(round)  # type: ignore[attr-defined]
-
-
-def _divmod(self: Any, other: Any) -> Any:
-    return self // other, self % other
-
-
-def _reflected_divmod(self: Any, other: Any) -> Any:
-    return other // self, other % self
-
-
-setattr(Traced, "__divmod__", _divmod)  # noqa: B010 - so that the checker of types does not take it for an operand
-setattr(Traced, "__rdivmod__", _reflected_divmod)  # noqa: B010
 
 
 class Indexed(Traced):
@@ -231,7 +214,7 @@ class TracedArray(Indexed):
         raise TypeError("unhashable type: 'numpy.ndarray'")
 
 
-for _name in _BINARY:
+for _name in BINARY:
     setattr(TracedArray, f"__i{_name.strip('_')}__", _updating(getattr(operator, f"i{_name.strip('_')}")))
 
 
@@ -276,6 +259,7 @@ class TracedPython(_Hashed, Traced):
     """Stands for a number of Python's."""
 
     __slots__ = SLOTS
+    is_of_python = True
     __hash__ = _Hashed.__hash__
 
 

@@ -30,6 +30,7 @@ from clew.capture.python import replacements
 from clew.capture.python.clocks import clock
 from clew.capture.python.draws import recorders
 from clew.capture.python.listener import Listener
+from clew.capture.recording import numbers
 from clew.capture.recording.alternatives import Choices
 from clew.capture.recording.inputs import bind
 from clew.capture.recording.opaque_calls import CannotFollow
@@ -40,7 +41,7 @@ from clew.capture.state.slots import Slot
 from clew.capture.state.surroundings import functions_of
 from clew.capture.symbolic.wrap import install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.numpy import caches, call_sites, constructors, number_functions, opaque_calls, random_streams
+from clew.frameworks.numpy import caches, call_sites, constructors, opaque_calls, random_streams
 from clew.frameworks.numpy.array_proxy import Places, Reliance, is_traced
 from clew.frameworks.numpy.effects import METHODS, is_function
 from clew.frameworks.numpy.entry_guards import EntryGuards, NumpyInputs, UpdatedValues
@@ -202,10 +203,10 @@ class Run(ExampleRun):
         opaque_calls.install(patches, self.islands, own)
         self.state.install(patches, self.surroundings.stored)
         replacements.install(patches)
+        numbers.install(patches)
         replacements.install_in(patches, self.surroundings, map(vars, self._owners()))
         constructors.install(patches, _current_recorder, functions)
         random_streams.install(patches, _current_recorder, functions)
-        number_functions.install(patches, functions)
         caches.install(patches, _current_recorder, functions, self.surroundings.classes())
         self.findings.progress.rewrites.install(patches)
         call_sites.install(patches, _current_recorder, functions)

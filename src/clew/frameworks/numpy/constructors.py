@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy
 
 from clew.capture.patches import Patches
+from clew.capture.recording.numbers import TracedRange
 from clew.frameworks.numpy.array_proxy import TracedArray, is_traced
-from clew.frameworks.numpy.number_functions import Steps
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.ir.arguments import leaves
 from clew.ir.effects import pure
@@ -78,7 +78,7 @@ class _Making:
             return original(*args, **kwargs)
         if original in _SAME and len(args) == 1 and not kwargs and isinstance(args[0], TracedArray):
             return args[0]
-        if args and (type(args[0]) is Steps or (original is _FROM_ITERATOR and hasattr(args[0], "__next__"))):
+        if args and (type(args[0]) is TracedRange or (original is _FROM_ITERATOR and hasattr(args[0], "__next__"))):
             args = (list(args[0]), *args[1:])
         return recorder.site(original, args, kwargs)
 

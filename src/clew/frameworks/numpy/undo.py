@@ -20,7 +20,6 @@ from clew.capture.guards.notes import CHECKS
 from clew.capture.state.memory import Memory
 from clew.codegen.with_blocks import blocks_of
 from clew.errors import CaptureError, GuardError
-from clew.frameworks.numpy import number_functions
 from clew.frameworks.numpy.array_proxy import TracedArray, is_traced
 from clew.frameworks.numpy.facts import is_data
 from clew.ir.arguments import all_nodes, bodies_of
@@ -176,10 +175,6 @@ class NumpySupport(Support):
     def is_node_of_data(self, node: Any) -> bool:
         """Whether the value of a node depends on what arrays hold, or changes from round to round."""
         return is_data(node, self.recorder)
-
-    def plain_range(self, *args: Any) -> Any:
-        """A ``range`` that Python walks, of which some numbers may be traced."""
-        return number_functions._range(*args)
 
     def rows(self, array: Any) -> list[Any]:
         """The items of an array in the example."""

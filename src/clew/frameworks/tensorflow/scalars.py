@@ -10,7 +10,6 @@ the program is traced: ``NeedsKnown`` ends this run, and the next one sees the p
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +18,7 @@ import numpy
 import tensorflow as tf
 from tensorflow.python.ops import gen_script_ops
 
+from clew.capture.recording.numbers import BINARY, operator_methods
 from clew.errors import GuardError
 from clew.ir.effects import pure
 
@@ -333,18 +333,10 @@ def _in_place(function: Any) -> Callable[[Traced, Any], Any]:
     return apply
 
 
-for _name in "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift".split():
-    _plain_name = _name.strip("_")
-    _function = getattr(operator, _name)
-    setattr(Traced, f"__{_plain_name}__", _binary(_function))
-    setattr(Traced, f"__r{_plain_name}__", _binary(_function, is_swapped=True))
-    setattr(Traced, f"__i{_plain_name}__", _in_place(_function))
-for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    setattr(Traced, f"__{_name}__", _binary(getattr(operator, _name)))
-for _name in ("neg", "pos", "invert", "abs"):
-    setattr(Traced, f"__{_name}__", _unary(getattr(operator, _name)))
-for _name in ("round", "floor", "ceil", "trunc"):
-    setattr(Traced, f"__{_name}__", _unary(round if _name == "round" else getattr(math, _name)))
+for _name, _function in operator_methods(_binary, _unary).items():
+    setattr(Traced, _name, _function)
+for _name in BINARY:
+    setattr(Traced, f"__i{_name.strip('_')}__", _in_place(getattr(operator, _name)))
 
 
 class TracedShape(tf.TensorShape):  # type: ignore[misc]

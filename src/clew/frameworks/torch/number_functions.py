@@ -1,7 +1,7 @@
-"""Builtins and functions of ``math`` that keep a traced number traced: ``int(n)``, ``max(a, b)``, ``math.sqrt(n)``.
+"""Builtins that keep a traced number traced where tensors may come in: ``int(n)``, ``len(x)``, ``bool(x.any())``.
 
-Python's own would force the number into a plain one, and so freeze it. For the time of a capture, calls in the
-program's functions come here instead. A value that is no traced number goes on to the original, in every thread.
+What is the same for all frameworks stands in ``capture/recording/numbers.py``. For the time of a capture, calls in the
+program's functions come here. A value that is no traced number goes on to the original, in every thread.
 What always holds: the result is the one of the original, and the graph holds the same call on nodes.
 """
 
@@ -10,24 +10,20 @@ from __future__ import annotations
 import builtins
 import enum
 import functools
-import math
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from types import FrameType, FunctionType
+from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
-from clew.capture.bytecode.call_sites import original_of, redirected
-from clew.capture.bytecode.instructions import instructions_at
+from clew.capture.bytecode.call_sites import redirected
 from clew.capture.patches import Patches
-from clew.capture.python.imported_names import noted
+from clew.capture.recording import numbers
 from clew.capture.recording.list_proxies import ListProxy, StateListProxy
-from clew.capture.recording.recorder import Scalar
+from clew.capture.recording.numbers import choosing, is_of_python, traced_list, traced_range
 from clew.capture.state.reachable import attribute_names
-from clew.frameworks.numpy.array_proxy import Traced
-from clew.frameworks.torch.numpy_bridge.packages import called_at
 from clew.frameworks.torch.scalars import TracedBool, TracedFloat, TracedInt, compute, traced
 
 if TYPE_CHECKING:
@@ -35,19 +31,13 @@ if TYPE_CHECKING:
 
 Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
-_NAMES = (
-    "sqrt exp log log2 log10 log1p expm1 pow sin cos tan asin acos atan atan2 sinh cosh tanh fmod fabs copysign hypot "
-    "isqrt gcd lcm isnan isinf isfinite degrees radians"
-)
-_MATH = {name: getattr(math, name) for name in _NAMES.split()}
 _PLAIN_INTS_ONLY = frozenset({"np", "numpy"})
 """Names in a function that make a plain number the better answer: what they stand for takes nothing else."""
 
 
 def install(patches: Patches) -> None:
     """Let the functions of ``math`` keep numbers traced, and members of an enumeration be found by plain ones."""
-    for name in _MATH:
-        patches.in_dict(vars(math), name, noted(_keeping))
+    numbers.install(patches)
     patches.on_class(enum.EnumType, "__call__", _finding_member)
 
 
@@ -82,23 +72,6 @@ FOR_PYTHON = frozenset({"__bool__", "__int__", "__float__", "__index__", "__hash
 """Methods of the user's whose result Python itself takes: it wants a plain number."""
 
 
-def _is_traced(value: Any) -> bool:
-    return issubclass(type(value), Scalar) and not issubclass(type(value), Traced)
-
-
-def _keeping(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of numbers that is recorded when one of them is traced."""
-
-    @functools.wraps(original)
-    def function(*args: Any, **kwargs: Any) -> Any:
-        number = next((value for value in args if issubclass(type(value), Scalar)), None)
-        if number is None or kwargs:
-            return original(*args, **kwargs)
-        return compute(number.recorder.owner or number.recorder, original, *args)
-
-    return function
-
-
 def _finding_member(original: Callable[..., Any]) -> Callable[..., Any]:
     """The call of an enumeration, which remembers for ever what it is asked for, combinations of flags among it."""
 
@@ -119,7 +92,7 @@ def _converting(kind: type, own: Any, current: Current) -> Callable[..., Any]:
         if sys._getframe(1).f_code.co_name in FOR_PYTHON:
             return kind(*args, **kwargs)
         value: Any = args[0] if len(args) == 1 and not kwargs else None
-        if _is_traced(value):
+        if is_of_python(value):
             return value if type(value) is own else compute(value.recorder, kind, value)
         recorder = current() if isinstance(value, torch.Tensor) else None
         if recorder is None:
@@ -130,17 +103,14 @@ def _converting(kind: type, own: Any, current: Current) -> Callable[..., Any]:
 
 
 def _choosing(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``max`` or ``min``: recorded for numbers of one kind, of which some are traced."""
+    """``max`` or ``min``, also of a list of numbers of any length."""
+    among = choosing(original, lambda value: isinstance(value, (list, tuple)))
 
     def choose(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs and type(args[0]) is ListProxy and _is_of_numbers(args[0]):
             recorder, items = args[0].recorder, args[0].recorder.concrete(args[0])
             return traced(original(items), recorder.create(original, (recorder.argument(args[0]),)), recorder)
-        values = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
-        number = next((value for value in values if _is_traced(value)), None)
-        if number is None or kwargs or len(values) < 2 or len({value.__class__ for value in values}) > 1:
-            return original(*args, **kwargs)
-        return compute(number.recorder, original, *values)
+        return among(*args, **kwargs)
 
     return choose
 
@@ -149,127 +119,6 @@ def _is_of_numbers(values: ListProxy) -> bool:
     """Whether a list of any length holds numbers of one type, as far as it can be told from the example."""
     kinds = {type(item) for item in values.recorder.concrete(values)}
     return values.is_whole and values.is_local and len(kinds) == 1 and kinds <= {int, float}
-
-
-def _range(*args: Any) -> Any:
-    """``range``: the number of steps is relied on, but where they begin and how wide they are stays general."""
-    number = next((value for value in args if _is_traced(value)), None)
-    if number is None or not number.recorder.open or not all(_is_integer(value) for value in args):
-        return builtins.range(*args)
-    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
-    recorder = number.recorder
-    plain = builtins.range(*recorder.concrete((start, stop, step)))
-    if type(start) is int and type(step) is int and step == 1 and len(plain) > 0:
-        if start == 0 and _goes_into_list(sys._getframe(1)):
-            return OpenRange(stop)
-        recorder.guard(stop.place, stop.plain)
-        return plain
-    steps = recorder.create(builtins.range, recorder.argument(args))
-    recorder.guard(recorder.create(len, (steps,)), len(plain))
-    return Steps(start, stop, step, len(plain))
-
-
-def _is_integer(value: Any) -> bool:
-    return type(value) is int or type(value) is TracedInt
-
-
-class Steps:
-    """A range of which some numbers are traced: it can be walked, counted and indexed; all else forces the numbers."""
-
-    __class__ = property(lambda self: range)  # type: ignore[assignment, misc]
-
-    def __init__(self, start: Any, stop: Any, step: Any, count: int) -> None:
-        self.start, self.stop, self.step = start, stop, step
-        self._items = [start + step * index for index in builtins.range(count)]
-
-    def _plain(self) -> range:
-        return builtins.range(*map(operator.index, (self.start, self.stop, self.step)))
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._items)
-
-    def __reversed__(self) -> Iterator[Any]:
-        return reversed(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._plain()[index] if isinstance(index, slice) else self._items[index]
-
-    def __contains__(self, value: object) -> bool:
-        return value in self._items
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._plain(), name)
-
-    def __repr__(self) -> str:
-        return repr(self._plain())
-
-    def __eq__(self, other: object) -> bool:
-        return self._plain() == (other._plain() if type(other) is Steps else other)
-
-    def __hash__(self) -> int:
-        return hash(self._plain())
-
-
-def _goes_into_list(frame: FrameType) -> bool:
-    """Whether a frame hands what its call gives to ``list``, and to nobody else."""
-    steps, place = instructions_at(frame.f_code, frame.f_lasti)
-    following = steps[place + 1]
-    is_call = following.opname == "CALL" and following.arg == 1
-    return is_call and called_at(original_of(frame.f_code), following.offset)[:1] == ("list",)
-
-
-class OpenRange:
-    """``range(n)`` of a traced number on its way into ``list``; whoever looks at it instead relies on the number."""
-
-    __class__ = property(lambda self: range)  # type: ignore[assignment, misc]
-
-    def __init__(self, number: Any) -> None:
-        self._number = number
-
-    def listed(self) -> list[Any]:
-        """The list of its items, whose length is free."""
-        number, recorder = self._number, self._number.recorder
-        node = recorder.create(list, (recorder.create(builtins.range, (recorder.argument(number),)),))
-        return ListProxy(list(builtins.range(number.plain)), node, recorder, number=number)
-
-    def _plain(self) -> range:
-        return builtins.range(operator.index(self._number))
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._plain())
-
-    def __reversed__(self) -> Iterator[int]:
-        return reversed(self._plain())
-
-    def __len__(self) -> int:
-        return len(self._plain())
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._plain()[index]
-
-    def __contains__(self, value: object) -> bool:
-        return value in self._plain()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._plain(), name)
-
-    def __repr__(self) -> str:
-        return repr(self._plain())
-
-    def __eq__(self, other: object) -> bool:
-        return self._plain() == other
-
-    def __hash__(self) -> int:
-        return hash(self._plain())
-
-
-def _list(*args: Any) -> Any:
-    """``list``: of a range whose length is free it is free, too."""
-    is_open = len(args) == 1 and type(args[0]) is OpenRange
-    return args[0].listed() if is_open else list(*args)
 
 
 def _truth(current: Current) -> Callable[..., Any]:
@@ -282,13 +131,13 @@ def _truth(current: Current) -> Callable[..., Any]:
         value = args[0]
         if isinstance(value, torch.Tensor):
             return recorder.whole("call_function", bool, bool, (value,), {}, ())
-        return compute(recorder, bool, value) if _is_traced(value) and type(value) is not TracedBool else value
+        return compute(recorder, bool, value) if is_of_python(value) and type(value) is not TracedBool else value
 
     def plain_or_traced(*args: Any) -> Any:
         if sys._getframe(1).f_code.co_name in FOR_PYTHON:
             return bool(*args)
         found = truth(*args)
-        return found if _is_traced(found) else bool(found)
+        return found if is_of_python(found) else bool(found)
 
     return plain_or_traced
 
@@ -316,8 +165,8 @@ _MAKERS: dict[str, Callable[[Current], Callable[..., Any]]] = {
     "float": functools.partial(_converting, float, TracedFloat),
     "max": lambda current: _choosing(max),
     "min": lambda current: _choosing(min),
-    "range": lambda current: _range,
-    "list": lambda current: _list,
+    "range": lambda current: traced_range,
+    "list": lambda current: traced_list,
     "len": _length,
     "bool": _truth,
 }

@@ -54,7 +54,7 @@ from clew.frameworks.torch.numpy_bridge.arrays import OF_NUMPY, ArrayRecorder, i
 from clew.frameworks.torch.numpy_bridge.packages import MetFunctions, Packages
 from clew.frameworks.torch.numpy_bridge.random_streams import Generators, Streams
 from clew.frameworks.torch.refusals import not_followed, refusal, where
-from clew.frameworks.torch.scalars import TracedSize, is_decided, is_free, is_of_modes, traced
+from clew.frameworks.torch.scalars import TracedSize, compute, is_decided, is_free, is_of_modes, traced
 from clew.frameworks.torch.sizes.sizes import Sizes, is_only_repeated, names_each_dimension
 from clew.frameworks.torch.tracing_tools import Tracers
 from clew.frameworks.torch.types import tensor_type
@@ -216,6 +216,7 @@ class TorchRecorder(ExampleRecorder):
 
     array_kinds = frozenset({torch.Tensor, torch.nn.Parameter})
     leaf_kinds = frozenset({torch.dtype, torch.device})
+    opens_lists = True
     hand_out = staticmethod(dispatch.hand_out)
     tracers: Tracers
     streams: Streams
@@ -249,6 +250,10 @@ class TorchRecorder(ExampleRecorder):
         if not self.joins_lists or len(found) != 1 or None in found:
             return None
         return self.create(facts.are_alike, (self.resolve(place), *found))
+
+    def operate(self, function: Callable[..., Any], *values: Any) -> Any:
+        """Apply a function to numbers, some of them traced, and record that."""
+        return compute(self, function, *values)
 
     def is_array(self, value: Any) -> bool:
         """True for a tensor, a generator that the program has made, and values of NumPy's where these are followed."""

@@ -7,7 +7,6 @@ Python forces one into a plain value, a guard is: so a shape stays general unles
 
 from __future__ import annotations
 
-import math
 import operator
 import sys
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from clew.capture.control_flow.runtime import before_fact
 from clew.capture.guards.lifting import Dependence
 from clew.capture.python.draws import DRAWS
 from clew.capture.recording.list_proxies import ListProxy
+from clew.capture.recording.numbers import operator_methods
 from clew.capture.recording.recorder import Recorder, Scalar
 from clew.frameworks.torch.tracing_tools import is_tracer
 from clew.ir.arguments import bodies_of
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
 
 _TYPES = {kind: ScalarType(kind.__name__) for kind in (bool, int, float)}
-_BINARY = "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor"
-_COMPARING = "lt le gt ge eq ne"
-_UNARY = "neg abs pos invert"
 
 
 def traced(value: Any, place: Any, recorder: Recorder) -> Any:
@@ -114,9 +111,9 @@ def _power(self: Any, other: Any, *modulo: Any) -> Any:
     return compute(self.recorder, pow if modulo else operator.pow, self, other, *modulo)
 
 
-def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    def method(self: Any) -> Any:
-        return compute(self.recorder, function, self)
+def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *digits: Any) -> Any:
+        return compute(self.recorder, function, self, *(one for one in digits if one is not None))
 
     return method
 
@@ -395,10 +392,6 @@ def _leave(number: Any, is_numpy: bool = False) -> None:
     recorder.guard(number.place, number.plain)
 
 
-def _round(self: Any, digits: Any = None) -> Any:
-    return compute(self.recorder, round, self) if digits is None else compute(self.recorder, round, self, digits)
-
-
 def _format(self: Any, spec: str) -> str:
     _is_told(self)
     return format(self.plain, spec)
@@ -420,10 +413,6 @@ def _ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> A
     return getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
 
 
-def _divmod(self: Any, other: Any) -> Any:
-    return self // other, self % other
-
-
 def _reduce(self: Any, protocol: int = 4) -> Any:
     self.recorder.guard(self.place, self.plain)
     return type(self.plain), (self.plain,)
@@ -434,17 +423,7 @@ def _deepcopy(self: Any, memo: Any) -> Any:
 
 
 def _class_members(spoofed: type) -> dict[str, Any]:
-    members: dict[str, Any] = {"__class__": property(lambda self: spoofed)}
-    for name in _BINARY.split():
-        function = getattr(operator, name)
-        members[f"__{name.strip('_')}__"] = _binary(function, False)
-        members[f"__r{name.strip('_')}__"] = _binary(function, True)
-    for name in _COMPARING.split():
-        members[f"__{name}__"] = _binary(getattr(operator, name), False)
-    for name in _UNARY.split():
-        members[f"__{name}__"] = _unary(getattr(operator, name))
-    for name in ("ceil", "floor", "trunc"):
-        members[f"__{name}__"] = _unary(getattr(math, name))
+    members = operator_methods(_binary, _unary) | {"__class__": property(lambda self: spoofed)}
     forced: dict[str, Callable[[Any], Any]] = {"__index__": operator.index, "__int__": int}
     forced["__float__"] = float
     forced["__complex__"] = complex
@@ -453,9 +432,7 @@ def _class_members(spoofed: type) -> dict[str, Any]:
     members["__bool__"] = _truth
     members |= {"__repr__": _shown(repr), "__str__": _shown(str)}
     members |= {"__array__": _array, "__array_ufunc__": _ufunc}
-    members |= {"__round__": _round, "__format__": _format, "__divmod__": _divmod}
-    members |= {"__rdivmod__": lambda self, other: (other // self, other % self)}
-    members["__pow__"] = _power
+    members |= {"__format__": _format, "__pow__": _power}
     members |= {"__reduce_ex__": _reduce, "__deepcopy__": _deepcopy, "__copy__": lambda self: self}
     return members
 

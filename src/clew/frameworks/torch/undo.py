@@ -33,7 +33,6 @@ from clew.errors import CaptureError, ClewError, GuardError, StateError
 from clew.frameworks.numpy.array_proxy import TracedArray, is_traced
 from clew.frameworks.numpy.undo import Kept as KeptArrays
 from clew.frameworks.numpy.undo import Rewinding
-from clew.frameworks.torch import number_functions
 from clew.frameworks.torch.calls.tensor_mutation import Undo
 from clew.frameworks.torch.effects import written_now
 from clew.frameworks.torch.facts import TracedDtype
@@ -373,10 +372,6 @@ class TorchSupport(Support):
             has_leaf = any(array.requires_grad and array.is_leaf for array in arrays if isinstance(array, torch.Tensor))
         if (len(found) > 1 or has_leaf) and self.recorder.properties.mixed_at is None:
             self.recorder.properties.mixed_at = site
-
-    def plain_range(self, *args: Any) -> Any:
-        """A ``range`` that Python walks, of which some numbers may be traced."""
-        return number_functions._range(*args)
 
     def rows(self, array: Any) -> list[Any]:
         """The items of a tensor in the example."""

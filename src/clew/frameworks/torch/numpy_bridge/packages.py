@@ -9,10 +9,7 @@ like those of the program. A package that cannot be followed so is left alone ag
 from __future__ import annotations
 
 import functools
-import itertools
-import linecache
 import random
-import re
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
@@ -22,7 +19,7 @@ from typing import Any
 import numpy
 
 from clew.capture.bytecode.call_sites import original_of
-from clew.capture.bytecode.instructions import instructions_of, variables_of
+from clew.capture.bytecode.instructions import called_at, variables_of
 from clew.capture.guards.notes import Variable
 from clew.capture.restart import Restart
 from clew.capture.state.containers import look_up
@@ -33,7 +30,6 @@ from clew.ir.source import is_installed, is_installed_file
 
 _STANDARD = sysconfig.get_path("stdlib")
 _STREAMS = (*STREAMS, random.Random)
-_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_NAME"})
 
 
 class Packages:
@@ -210,47 +206,9 @@ def _calls_numpy(frame: FrameType, offset: int) -> bool:
     return any(_names(frame, name) for name in called_at(frame.f_code, offset))
 
 
-def called_at(code: CodeType, offset: int) -> tuple[str, ...]:
-    """The names with which the expression begins that an instruction calculates: of what it calls, if it is a call."""
-    start = _start(code, offset)
-    found = _loads(code).get(start)
-    return _name_in_text(code.co_filename, *start) if found is None else found
-
-
-@functools.lru_cache(maxsize=1024)
-def _name_in_text(filename: str, line: int | None, column: int | None) -> tuple[str, ...]:
-    """The name at a place of a file: where one instruction loads two variables, only the first has a place in code."""
-    if line is None or column is None:
-        return ()
-    name = re.match(r"\w+", linecache.getline(filename, line).encode()[column:].decode(errors="replace"))
-    return (name[0],) if name is not None and name[0].isidentifier() else ()
-
-
 def _names(frame: FrameType, name: str) -> bool:
     """Whether a variable of this name in a frame is NumPy, or something of it."""
     return _is_of_numpy(variables_of(frame).get(name, frame.f_globals.get(name)))
-
-
-@functools.lru_cache(maxsize=1024)
-def _loads(code: CodeType) -> dict[Any, tuple[str, ...]]:
-    """The names of the variables that a code loads, by where in the text each stands."""
-    found: dict[Any, tuple[str, ...]] = {}
-    for before, step in itertools.pairwise(instructions_of(code)):
-        if step.opname in _LOADS and step.offset != before.offset:  # else it is the second of two in one
-            place = _start(code, step.offset)
-            found[place] = (*found.get(place, ()), str(step.argval))
-    return found
-
-
-def _start(code: CodeType, offset: int) -> Any:
-    """Where in the text the expression of an instruction begins."""
-    line, _, column, _ = _positions(code)[offset // 2]
-    return line, column
-
-
-@functools.lru_cache(maxsize=1024)
-def _positions(code: CodeType) -> list[Any]:
-    return list(code.co_positions())
 
 
 _BUILTINS = frozenset("len int float max min bool".split())
