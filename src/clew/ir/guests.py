@@ -37,6 +37,9 @@ class Guest:
     attribute_classes: tuple[type, ...] = ()
     """Classes of values that a traced program may use and that become attributes of the root."""
 
+    def prepare(self) -> None:
+        """What is done once, when the framework turns up."""
+
     def owns(self, value: Any) -> bool:
         """Whether an argument or a callable belongs to the framework: its arrays, its modules, its own functions."""
         classes = [kind for kind in (self.array_class, self.module_class) if kind is not None]

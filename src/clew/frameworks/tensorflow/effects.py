@@ -89,7 +89,7 @@ def function_effect(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return Effect.WRITE if definition_of(name.removeprefix(_RAW)).is_stateful else Effect.NONE
 
 
-def method_effect(name: str, args: tuple[Any, ...]) -> Effect | None:
+def method_effect(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:
     """The effect of a method of a variable; None if the receiver is not known to be one."""
     if not args or getattr(args[0], "value_type", None) != VARIABLE:
         return None

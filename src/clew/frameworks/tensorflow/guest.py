@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib.util
+import os
 from typing import Any
 
 import tensorflow as tf
@@ -10,7 +11,8 @@ import tensorflow as tf
 from clew.frameworks.tensorflow import effects, types
 from clew.frameworks.tensorflow.capture import capture
 from clew.frameworks.tensorflow.programs import Function, is_layer
-from clew.ir.guests import Effect, Guest, package_of
+from clew.ir.guests import Guest, package_of
+from clew.ir.source import hide_folder
 
 
 class TensorflowGuest(Guest):
@@ -19,39 +21,24 @@ class TensorflowGuest(Guest):
     package = "tensorflow"
     array_class = tf.Tensor
     constant_classes = (tf.DType, tf.TensorShape)
+    capture = staticmethod(capture)
+    function_effect = staticmethod(effects.function_effect)
+    method_effect = staticmethod(effects.method_effect)
+    qualified_name = staticmethod(types.qualified_name)
+    spell = staticmethod(types.spell)
+    type_of = staticmethod(types.type_of)
+    same_value = staticmethod(types.same_value)
+
+    def prepare(self) -> None:
+        """Frames of Keras are no user's either."""
+        keras = importlib.util.find_spec("keras")
+        if keras is not None and keras.origin is not None:
+            hide_folder(os.path.dirname(os.path.abspath(keras.origin)) + os.sep)
 
     def owns(self, value: Any) -> bool:
         """True for tensors, variables, specs, modules, functions of TensorFlow, and layers of Keras on TensorFlow."""
         known = (tf.Tensor, tf.Variable, tf.TypeSpec, tf.Module, tf.RaggedTensor, tf.SparseTensor, Function)
         return isinstance(value, known) or is_layer(value) or package_of(value) == self.package
-
-    def capture(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Any) -> Any:
-        """Trace ``fn`` on an example and import it."""
-        return capture(fn, args, kwargs, options)
-
-    def function_effect(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:
-        """The effect of calling a function of TensorFlow."""
-        return effects.function_effect(target, args, kwargs)
-
-    def method_effect(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:
-        """The effect of a method of a variable."""
-        return effects.method_effect(name, args)
-
-    def qualified_name(self, function: Any) -> str | None:
-        """The public name of a function or class of TensorFlow."""
-        return types.qualified_name(function)
-
-    def spell(self, value: Any, name_of: Callable[[Any], str]) -> str | None:
-        """The expression of a dtype or shape."""
-        return types.spell(value, name_of)
-
-    def type_of(self, value: Any) -> Any:
-        """The IR type of a tensor or variable."""
-        return types.type_of(value)
-
-    def same_value(self, left: Any, right: Any) -> bool | None:
-        """Whether two tensors are the same constant."""
-        return types.same_value(left, right)
 
     def memory_of(self, value: Any) -> tuple[Any, int] | None:
         """A tensor or variable itself, and the size of its elements."""
