@@ -80,12 +80,12 @@ class Guest:
         """Whether the function or method ``name`` writes into its first argument, and does nothing else."""
         return False
 
-    def module_effect(self, module: Any) -> Effect | None:
-        """The effect of calling ``module``."""
+    def module_effect(self, root: Any) -> Effect | None:
+        """The effect of calling a module."""
         return None
 
-    def resting_flags(self, module: Any, path: str) -> list[str] | None:
-        """The flags of the module at ``path`` that must be off, and are, for a call to only compute its value."""
+    def resting_flags(self, root: Any, path: str) -> list[str] | None:
+        """The flags of the module at ``path`` under ``root`` that must be off, and are, for a call to only compute its value."""
         return None
 
     def shared_hooks(self) -> list[dict[int, Any]]:
@@ -96,8 +96,8 @@ class Guest:
         """How many hooks were put anywhere so far: as long as it is the same, nobody has got a new one."""
         return None
 
-    def qualified_name(self, function: Any) -> str | None:
-        """The dotted name under which users write ``function``."""
+    def qualified_name(self, thing: Any) -> str | None:
+        """The dotted name under which users write a function or class."""
         return None
 
     def spell(self, value: Any, name_of: Callable[[Any], str]) -> str | None:
