@@ -85,7 +85,7 @@ class Guest:
         return None
 
     def resting_flags(self, root: Any, path: str) -> list[str] | None:
-        """The flags of the module at ``path`` under ``root`` that must be off, and are, for a call to only compute its value."""
+        """The flags of the module at ``path`` that must be off, and are, for a call to only compute its value."""
         return None
 
     def shared_hooks(self) -> list[dict[int, Any]]:
