@@ -223,7 +223,7 @@ HOSTILE = {
     "a module": "%y = function builtins.getattr(torch.nn, 'x')",
     "running source": "%y = function torch.fx.graph_module._exec_with_source('import os', {})",
     "a reader of attributes as a value": "%y = function builtins.map(builtins.getattr, [%x], ['__class__'])",
-    "a method by a computed name": "%y = function clew.capture.python.draws.draw_from(%x, %x)",
+    "a method by a computed name": "%y = function clew.capture.python.random_numbers.draw_from(%x, %x)",
     "a draw of another module": "%y = function clew.frameworks.torch.numpy_bridge.random_streams.draw('os', 'system')",
 }
 

@@ -257,8 +257,8 @@ def test_what_reaches_beyond_arrays_is_not_allowed(name: str) -> None:
         ("function builtins.getattr(%x, '__class__')", "the graph uses __class__"),
         ("function builtins.getattr(%x, %x)", "whose name is not written"),
         ("function builtins.map(builtins.getattr, [%x], ['__class__'])", "the graph names builtins.getattr"),
-        ("function clew.capture.python.draws.draw_from(%x, 'tofile', 'a')", "the graph uses tofile"),
-        ("function clew.capture.python.draws.draw_from(%x, %x)", "whose name is not written"),
+        ("function clew.capture.python.random_numbers.draw_from(%x, 'tofile', 'a')", "the graph uses tofile"),
+        ("function clew.capture.python.random_numbers.draw_from(%x, %x)", "whose name is not written"),
     ],
 )
 def test_members_that_reach_beyond_arrays_are_not_allowed(line: str, why: str) -> None:

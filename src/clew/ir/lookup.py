@@ -20,6 +20,10 @@ OPEN_PACKAGES = frozenset("builtins operator math typing collections torch numpy
 """Packages that may be imported, submodules included, when a text names something in them."""
 
 MOVED = {
+    "clew.capture.python.draws": "clew.capture.python.random_numbers",
+    "clew.capture.python.environment": "clew.capture.python.system",
+    "clew.capture.python.processes": "clew.capture.python.system",
+    "clew.capture.state.stateful_arguments": "clew.capture.state.writes",
     "clew.frameworks.jax.kinds": "clew.frameworks.jax.types",
     "clew.frameworks.numpy.ranks_and_dtypes": "clew.frameworks.numpy.facts",
     "clew.frameworks.torch.calls.handlers": "clew.frameworks.torch.calls.dispatch",

@@ -16,8 +16,7 @@ from typing import Any
 
 import torch
 
-from clew.frameworks.torch.effects import WRITES_STATISTICS_WHEN
-from clew.frameworks.torch.result_memory import Result, result_memory
+from clew.frameworks.torch.effects import WRITES_STATISTICS_WHEN, Result, result_memory
 from clew.ir.arguments import leaves
 from clew.ir.control_flow import Branch, Loop, control_of, inputs_of, is_control, returned, sides_differ
 from clew.ir.effects import resolve, sets_state

@@ -8,13 +8,15 @@ raised by neither the program nor a recorded call: then the program is run again
 
 from __future__ import annotations
 
+import dis
+import functools
 import re
 import sys
 from collections.abc import Iterable
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from clew.capture.bytecode.instructions import instructions_of
+from clew.capture.bytecode.instructions import Instruction, instructions_of
 from clew.capture.bytecode.try_blocks import catches_errors
 from clew.capture.python.callers import is_of_program
 from clew.ir.source import is_installed
@@ -97,3 +99,60 @@ def _is_of_program(trace: TracebackType) -> bool:
         return False
     raising = next((one for one in instructions_of(code) if one.offset == trace.tb_lasti), None)
     return raising is not None and raising.opname in ("RAISE_VARARGS", "RERAISE")
+
+
+# ---- what a program may learn of an error ----------------------------------------------------------------------------
+
+_LOOKING = frozenset({"exc_info", "format_exc", "print_exc", "exception", "last_value", "suppress", "__exit__"})
+"""Names in a function by which it can come to an error that has no name in it."""
+
+
+def may_see_error(frame: FrameType | None) -> bool:
+    """Whether the program may look at an error that this frame, or one that called it, catches."""
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] != "clew":
+            regions, looks = _naming(frame.f_code)
+            if any(start <= frame.f_lasti < end for start, end in regions):
+                return True
+            if _handles(frame.f_code, frame.f_lasti):
+                return looks
+        frame = frame.f_back
+    return True
+
+
+@functools.lru_cache(maxsize=4096)
+def _naming(code: CodeType) -> tuple[tuple[tuple[int, int], ...], bool]:
+    """The parts of a function whose errors get a name, and whether it may look at errors by other means."""
+    instructions = instructions_of(code)
+    handlers = _handlers(instructions)
+    entries = dis._parse_exception_table(code) if code.co_exceptiontable else []  # type: ignore[attr-defined]
+    named = tuple((entry.start, entry.end) for entry in entries if handlers.get(entry.target, False))
+    return named, not _LOOKING.isdisjoint(code.co_names)
+
+
+def _handlers(instructions: list[Instruction]) -> dict[int, bool]:
+    """For the start of each handler whether one of its clauses, up to the next handler, gives the error a name."""
+    found: dict[int, bool] = {}
+    start = -1
+    for place, instruction in enumerate(instructions[:-2]):
+        if instruction.opname == "PUSH_EXC_INFO":
+            start = instruction.offset
+            found[start] = False
+        elif instruction.opname == "CHECK_EXC_MATCH" and start >= 0:
+            found[start] = found[start] or instructions[place + 2].opname.startswith("STORE_")
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _handles(code: CodeType, place: int) -> bool:
+    """Whether an instruction of a function stands under an ``except``."""
+    instructions = instructions_of(code)
+    places = {instruction.offset: number for number, instruction in enumerate(instructions)}
+    entries = dis._parse_exception_table(code) if code.co_exceptiontable else []  # type: ignore[attr-defined]
+    targets = [entry.target for entry in entries if entry.start <= place < entry.end]
+    return any(_is_except(instructions, places[target]) for target in targets)
+
+
+def _is_except(instructions: list[Instruction], place: int) -> bool:
+    following = [instruction.opname for instruction in instructions[place : place + 8]]
+    return "CHECK_EXC_MATCH" in following or following[1:2] == ["POP_TOP"]

@@ -16,9 +16,9 @@ from typing import Any
 
 from clew.capture.bytecode.statements import is_only_shown
 from clew.capture.patches import Patches
-from clew.capture.python.draws import DRAWS
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import current, own_listener
+from clew.capture.python.random_numbers import DRAWS
 from clew.ir.effects import pure
 from clew.ir.source import user_frame
 

@@ -12,7 +12,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from clew.capture.patches import Patches, Stock
-from clew.capture.python import clocks, environment, files, imported_names, processes, random_numbers, threads
+from clew.capture.python import clocks, files, imported_names, random_numbers, system
 from clew.capture.python.listener import Listener, listening
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
@@ -24,7 +24,7 @@ _FUNCTIONS = (BuiltinFunctionType, MethodType)
 
 
 def _replace_in_python(patches: Patches) -> None:
-    for part in (clocks, random_numbers, environment, files, processes, threads):
+    for part in (clocks, random_numbers, system, files):
         part.install(patches)
     imported_names.replace_in_importers(patches)
 
@@ -35,7 +35,7 @@ _stock = Stock(_replace_in_python)
 def install(patches: Patches) -> None:
     """Replace what is the same for every program."""
     patches.from_stock(_stock)
-    processes.install_for_people(patches)
+    system.install_for_people(patches)
 
 
 def install_in(patches: Patches, surroundings: Surroundings, attributes: Iterable[dict[str, Any]] = ()) -> None:
@@ -52,7 +52,7 @@ def hearing(listener: Listener, surroundings: Surroundings) -> Iterator[None]:
     """Let a listener hear what happens inside; what could not be heard is refused, or guarded as it is now."""
     _check_held(surroundings)
     if surroundings.derived(_ask_for_arguments):
-        listener.note(processes.process_fact, ("sys.argv",), "sys.argv is unchanged")
+        listener.note(system.process_fact, ("sys.argv",), "sys.argv is unchanged")
     with listening(listener):
         yield
 

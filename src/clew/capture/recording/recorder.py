@@ -8,8 +8,6 @@ are known by identity; items and attributes are ``Pending`` until somebody needs
 
 from __future__ import annotations
 
-import dis
-import functools
 import operator
 import sys
 import weakref
@@ -25,7 +23,8 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from clew.capture.bytecode.instructions import Instruction, instructions_of, stored_in, variable_for
+from clew.capture.bytecode.handled_errors import may_see_error
+from clew.capture.bytecode.instructions import stored_in, variable_for
 from clew.capture.bytecode.try_blocks import (
     ARITHMETIC,
     FRAMEWORK,
@@ -139,10 +138,6 @@ def _look_at(code: CodeType) -> tuple[bool, bool, CodeType]:
     return found
 
 
-_LOOKING = frozenset({"exc_info", "format_exc", "print_exc", "exception", "last_value", "suppress", "__exit__"})
-"""Names in a function by which it can come to an error that has no name in it."""
-
-
 @pure
 def failure_of(call: Callable[..., Any] | str, with_text: bool, *args: Any, **kwargs: Any) -> tuple[str, ...] | None:
     """The class, and the text, of the error that a call raises, or the method of this name; None if it does not."""
@@ -160,57 +155,6 @@ def described(error: Exception, with_text: bool) -> tuple[str, ...]:
     """An error as a guard compares it."""
     kind = f"{type(error).__module__}.{type(error).__qualname__}"
     return (kind, str(error)) if with_text else (kind,)
-
-
-def may_see_error(frame: FrameType | None) -> bool:
-    """Whether the program may look at an error that this frame, or one that called it, catches."""
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] != "clew":
-            regions, looks = _naming(frame.f_code)
-            if any(start <= frame.f_lasti < end for start, end in regions):
-                return True
-            if _handles(frame.f_code, frame.f_lasti):
-                return looks
-        frame = frame.f_back
-    return True
-
-
-@functools.lru_cache(maxsize=4096)
-def _naming(code: CodeType) -> tuple[tuple[tuple[int, int], ...], bool]:
-    """The parts of a function whose errors get a name, and whether it may look at errors by other means."""
-    instructions = instructions_of(code)
-    handlers = _handlers(instructions)
-    entries = dis._parse_exception_table(code) if code.co_exceptiontable else []  # type: ignore[attr-defined]
-    named = tuple((entry.start, entry.end) for entry in entries if handlers.get(entry.target, False))
-    return named, not _LOOKING.isdisjoint(code.co_names)
-
-
-def _handlers(instructions: list[Instruction]) -> dict[int, bool]:
-    """For the start of each handler whether one of its clauses, up to the next handler, gives the error a name."""
-    found: dict[int, bool] = {}
-    start = -1
-    for place, instruction in enumerate(instructions[:-2]):
-        if instruction.opname == "PUSH_EXC_INFO":
-            start = instruction.offset
-            found[start] = False
-        elif instruction.opname == "CHECK_EXC_MATCH" and start >= 0:
-            found[start] = found[start] or instructions[place + 2].opname.startswith("STORE_")
-    return found
-
-
-@functools.lru_cache(maxsize=4096)
-def _handles(code: CodeType, place: int) -> bool:
-    """Whether an instruction of a function stands under an ``except``."""
-    instructions = instructions_of(code)
-    places = {instruction.offset: number for number, instruction in enumerate(instructions)}
-    entries = dis._parse_exception_table(code) if code.co_exceptiontable else []  # type: ignore[attr-defined]
-    targets = [entry.target for entry in entries if entry.start <= place < entry.end]
-    return any(_is_except(instructions, places[target]) for target in targets)
-
-
-def _is_except(instructions: list[Instruction], place: int) -> bool:
-    following = [instruction.opname for instruction in instructions[place : place + 8]]
-    return "CHECK_EXC_MATCH" in following or following[1:2] == ["POP_TOP"]
 
 
 _MOST_BEFORE = 8

@@ -16,7 +16,7 @@ from clew.capture.bytecode.try_blocks import attempted_effect
 from clew.capture.guards.notes import CHECKS
 from clew.capture.patches import Patches
 from clew.capture.python import caches as cached
-from clew.capture.python.draws import DRAWS
+from clew.capture.python.random_numbers import DRAWS
 from clew.frameworks.numpy.array_proxy import is_traced
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect

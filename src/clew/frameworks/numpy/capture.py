@@ -28,8 +28,8 @@ from clew.capture.options import Options
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
 from clew.capture.python.clocks import clock
-from clew.capture.python.draws import recorders
 from clew.capture.python.listener import Listener
+from clew.capture.python.random_numbers import recorders
 from clew.capture.recording import numbers
 from clew.capture.recording.alternatives import Choices
 from clew.capture.recording.inputs import bind

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy
 
 from clew.capture.patches import Patches
-from clew.capture.python.draws import SHARED
 from clew.capture.python.listener import current
+from clew.capture.python.random_numbers import SHARED
 from clew.frameworks.numpy.array_proxy import SLOTS, Reliance, Traced, is_traced, made_stand_in, relying
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.ir.types import ObjectType

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy
 
+from clew.capture.bytecode.handled_errors import may_see_error
 from clew.capture.bytecode.try_blocks import ARITHMETIC, is_tried, succeeds
 from clew.capture.control_flow.runtime import before_guard
 from clew.capture.python.caches import CachedResults, refusal
@@ -24,7 +25,7 @@ from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.opaque_calls import CannotFollow, OpaqueCall, changed_one, copies_of
 from clew.capture.recording.operators import OperatorForm
-from clew.capture.recording.recorder import Pending, Recorder, may_see_error
+from clew.capture.recording.recorder import Pending, Recorder
 from clew.errors import CaptureError
 from clew.frameworks.numpy import attributes, facts
 from clew.frameworks.numpy.array_proxy import (

@@ -43,7 +43,7 @@ from clew.capture.restart import Restart
 from clew.capture.state.first_call import after_first_call, widen
 from clew.capture.state.reachable import asks_for_identity
 from clew.capture.state.slots import Slot, places_in
-from clew.capture.state.stateful_arguments import Accesses
+from clew.capture.state.writes import Accesses
 from clew.capture.symbolic.wrap import install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import caches, facts, interception, number_functions

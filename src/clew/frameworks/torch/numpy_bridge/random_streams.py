@@ -19,8 +19,8 @@ import torch
 
 from clew.capture.patches import Patches
 from clew.capture.python.clocks import ClassProxy
-from clew.capture.python.draws import DRAWS
 from clew.capture.python.imported_names import noted
+from clew.capture.python.random_numbers import DRAWS
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.recorder import Scalar
 from clew.frameworks.numpy.random_streams import make_stream

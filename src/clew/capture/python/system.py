@@ -1,0 +1,237 @@
+"""The system around a program: variables of the environment, other processes, machines and people, threads.
+
+A graph checks at its entrance that the variables that the program has read are the same, and so are facts of this
+process that may differ in the next. What a program starts, sends or is told by others can neither be taken back nor
+done again by a graph, so it is refused; so is what another thread computes, since nobody records it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import builtins
+import functools
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from clew.capture.patches import Patches
+from clew.capture.python.callers import is_importing
+from clew.capture.python.files import refusing
+from clew.capture.python.imported_names import noted
+from clew.capture.python.listener import asked_listener, current, unheard
+from clew.capture.state.containers import ACTING
+from clew.ir.effects import pure
+
+
+@pure
+def environment(name: str) -> str | None:
+    """A variable of the environment."""
+    return os.environ.get(name)
+
+
+@pure
+def environment_names() -> tuple[str, ...]:
+    """The names of all variables of the environment."""
+    return tuple(os.environ)
+
+
+def install(patches: Patches) -> None:
+    """Let what a program asks of the system, or does with it, report to the listener."""
+    _install_environment(patches)
+    _install_processes(patches)
+    _install_threads(patches)
+
+
+def _install_environment(patches: Patches) -> None:
+    """Let reads of the environment report to the listener."""
+    kind = type(os.environ)
+    patches.on_class(kind, "__getitem__", _reading)
+    patches.on_class(kind, "__iter__", _listing)
+    patches.on_class(kind, "__len__", _counting)
+
+
+def _is_environment(value: Any) -> bool:
+    return value is os.environ or value is getattr(os, "environb", None)
+
+
+def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
+    def __getitem__(self: Any, key: Any) -> Any:
+        listener = current()
+        if listener is not None and _is_environment(self) and listener.hears(sys._getframe(1)):
+            name = os.fsdecode(key)
+            listener.note(environment, (name,), f"os.environ.get({name!r}) ==")
+        return original(self, key)
+
+    return __getitem__
+
+
+def _note_names(self: Any) -> None:
+    listener = asked_listener(3)
+    if listener is not None and _is_environment(self):
+        listener.note(environment_names, (), "the environment has the variables that it had")
+
+
+def _listing(original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    def __iter__(self: Any) -> Iterator[Any]:
+        _note_names(self)
+        return original(self)
+
+    return __iter__
+
+
+def _counting(original: Callable[..., int]) -> Callable[..., int]:
+    def __len__(self: Any) -> int:
+        _note_names(self)
+        return original(self)
+
+    return __len__
+
+
+# ---- other processes, machines and people ----------------------------------------------------------------------------
+#
+# Other processes, machines and people: what a program starts, sends or is told by them.
+#
+# None of it can be taken back or done again by a graph, so it is refused. Facts of this process that may differ in the
+# next (its number, working folder, machine name) are guarded.
+
+
+_STARTING, _CONNECTING = "a process being started", "a connection being made"
+_ACTS = dict.fromkeys(("fork", "system", "posix_spawn", "posix_spawnp"), _STARTING) | {"kill": "a signal being sent"}
+ACTING.update(getattr(os, name) for name in _ACTS if hasattr(os, name))
+_FACTS = {
+    "os.getcwd": os.getcwd,
+    "os.getpid": os.getpid,
+    "os.getppid": os.getppid,
+    "socket.gethostname": socket.gethostname,
+    "sys.argv": lambda: tuple(sys.argv),
+}
+"""Questions about this process and this machine, as they are outside of captures."""
+_TYPED, _TOLD = "what people type in", "it is something else at another call"
+
+
+@pure
+def process_fact(name: str) -> Any:
+    """What Python tells of this process: ``os.getcwd`` say."""
+    return _FACTS[name]()
+
+
+def _install_processes(patches: Patches) -> None:
+    """Let processes, connections and questions to people report to the listener."""
+    for name in [name for name in _ACTS if hasattr(os, name)]:
+        patches.in_dict(vars(os), name, noted(functools.partial(refusing, what=_ACTS[name]), True))
+    patches.on_class(subprocess.Popen, "__init__", functools.partial(refusing, what=_STARTING))
+    for name in ("connect", "connect_ex", "bind"):
+        make = functools.partial(refusing, what=_CONNECTING)
+        patches.on_class(socket.socket, name, make, inherited=True)
+    for path in _FACTS.keys() - {"sys.argv"}:
+        home = socket if path.startswith("socket.") else os
+        patches.in_dict(vars(home), path.partition(".")[2], noted(functools.partial(_asking, path=path)))
+    patches.in_dict(vars(builtins), "input", noted(_typing))
+
+
+def install_for_people(patches: Patches) -> None:
+    """Let reads of what is typed in report to the listener; where it comes from is another object now and then."""
+    if sys.stdin is not None:
+        patches.in_dict(vars(sys), "stdin", noted(_keyboard))
+
+
+def _asking(original: Callable[[], Any], path: str) -> Callable[[], Any]:
+    @functools.wraps(original)
+    def ask() -> Any:
+        listener = asked_listener()
+        if listener is not None and not is_importing():
+            listener.note(process_fact, (path,), f"{path}() ==")
+        return original()
+
+    return ask
+
+
+def _typing(original: Callable[..., str]) -> Callable[..., str]:
+    @functools.wraps(original)
+    def ask(*args: Any) -> str:
+        listener = asked_listener()
+        if listener is not None:
+            raise listener.refusal(_TYPED, _TOLD)
+        return original(*args)
+
+    return ask
+
+
+@functools.lru_cache(maxsize=8)
+def _keyboard(original: Any) -> _Keyboard:
+    """What stands for ``sys.stdin``, the same for each capture."""
+    return _Keyboard(original)
+
+
+class _Keyboard:
+    """Stands for ``sys.stdin``: whoever reads from it in a program is refused."""
+
+    def __init__(self, original: Any) -> None:
+        self._original = original
+
+    def __getattr__(self, name: str) -> Any:
+        self._check()
+        return getattr(self._original, name)
+
+    def __iter__(self) -> Any:
+        self._check()
+        return iter(self._original)
+
+    def _check(self) -> None:
+        listener = asked_listener(3)
+        if listener is not None:
+            raise listener.refusal(_TYPED, _TOLD)
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+#
+# Threads of the program: what one computes during a capture is recorded by nobody, so it is refused.
+#
+# A program may neither start a thread, nor hand work to a pool, nor wait for what another thread does. Packages may
+# start threads for their own ends (a progress bar that looks at the time); only waiting for one is refused there too.
+
+
+_STARTED, _AWAITED = "a thread being started", "waiting for another thread"
+_WHY = "what another thread computes is not recorded, and would be frozen in the graph"
+
+
+def _install_threads(patches: Patches) -> None:
+    """Let threads that a program starts, or waits for, report to the listener."""
+    patches.on_class(threading.Thread, "start", functools.partial(_starting, by_packages=False))
+    patches.on_class(ThreadPoolExecutor, "submit", functools.partial(_starting, by_packages=True))
+    patches.in_dict(vars(_thread), "start_new_thread", noted(functools.partial(_starting, by_packages=False), True))
+    patches.on_class(threading.Thread, "join", _waiting)
+    patches.on_class(threading.Condition, "wait", _waiting)
+    patches.on_class(threading.Event, "wait", _waiting)
+
+
+def _starting(original: Callable[..., Any], by_packages: bool) -> Callable[..., Any]:
+    """What lets another thread run a function: refused where a program calls it, or a package with ``by_packages``."""
+
+    @functools.wraps(original)
+    def start(*args: Any, **kwargs: Any) -> Any:
+        listener, frame = current(), sys._getframe(1)
+        if listener is None:
+            return original(*args, **kwargs)
+        if listener.hears(frame) if by_packages else listener.is_asked(frame):
+            raise listener.refusal(_STARTED, _WHY)
+        with unheard():
+            return original(*args, **kwargs)
+
+    return start
+
+
+def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def wait(*args: Any, **kwargs: Any) -> Any:
+        listener = current()
+        if listener is not None and listener.hears(sys._getframe(1)):
+            raise listener.refusal(_AWAITED, _WHY)
+        return original(*args, **kwargs)
+
+    return wait
