@@ -11,14 +11,15 @@ from __future__ import annotations
 import contextvars
 import functools
 import logging
+import operator
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 from types import CellType, CodeType, FunctionType
 from typing import Any, Generic, TypeVar
 
 from clew.capture.guards.function_equality import FunctionState
-from clew.capture.guards.notes import Variable, require_variable
+from clew.capture.guards.notes import Variable, are_distinct, expression_of, require, require_variable
 from clew.capture.guards.variable_reads import ATTRIBUTE, ITEM, WHOLE, Item, ProgramUses, Reads
 from clew.capture.location import MISSING
 from clew.capture.recording.inputs import Inputs
@@ -39,6 +40,7 @@ from clew.capture.state.surroundings import Surroundings
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard
+from clew.ir.node import Node
 from clew.ir.source import is_installed
 
 _NEVER = (*LOGGERS, type(threading.Lock()), type(threading.RLock()))
@@ -74,6 +76,40 @@ class GuardsOfRun(Generic[RecorderT]):
         self.variables = VariableGuards(recorder.graph, surroundings, state, recorder.is_end, reads)
         self.watches_variables = watches_variables
 
+    def _require(self, node: Node, expected: Any, text: str) -> None:
+        """Guard a value."""
+        self.graph.call_function(require, (node, expected, text))
+
+    def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
+        """A variable must be what it was, and hold what it held."""
+        self.variables.whole(Variable(holder, name), value, label or name)
+
+    def _classes(self, ran: Container[FunctionType], names: Collection[str], is_array: Callable[[Any], bool]) -> None:
+        """Attributes of these names that the program's own classes hold for all their instances."""
+        for kind in filter(self.surroundings.may_vary, self.surroundings.classes_of(ran)):
+            for name in sorted(vars(kind).keys() & names):
+                value = vars(kind)[name]
+                counts = type(value) in SIMPLE or is_array(value) or (follows(value) and not callable(value))
+                if counts and not name.startswith("__") and (id(kind), name) not in self.variables.skipped:
+                    self._variable(kind, name, value, f"{kind.__name__}.{name}")
+
+    def _same_objects(self, arrays: Iterable[tuple[Any, Any]]) -> None:
+        """Arguments that are one array under two names must be one again."""
+        homes: dict[int, Any] = {}
+        for array, place in arrays:
+            node = self.recorder.resolve(place)
+            home = homes.setdefault(id(array), node)
+            if home is not node:
+                same = self.graph.call_function(operator.is_, (home, node))
+                self._require(same, True, f"{expression_of(home)} is {expression_of(node)}")
+
+    def _different_objects(self, arrays: Iterable[tuple[Any, Any]], what: str = "arrays") -> None:
+        """A program that compares objects was shown different ones, and must be again."""
+        nodes = {id(array): self.recorder.resolve(place) for array, place in arrays}
+        if len(nodes) > 1:
+            different = self.graph.call_function(are_distinct, tuple(nodes.values()))
+            self._require(different, True, f"the {what} among the arguments are different objects")
+
 
 class VariableGuards:
     """Writes the guards on variables of one capture into its graph."""
@@ -85,7 +121,7 @@ class VariableGuards:
         self.around = around
         self.is_end = is_end
         self.reads = reads
-        self._skipped = {entry.slot.key for entry in state.entries} | state.own
+        self.skipped = {entry.slot.key for entry in state.entries} | state.own
         self._written: set[tuple[int, str, str]] = set()
         self._program = around.derived(ProgramUses)
 
@@ -93,14 +129,14 @@ class VariableGuards:
         """Guard what the run has read; values for which ``leave_out`` says yes are guarded by other means."""
         executed = list(executed)
         for holder, name, value in self.around.variables(executed):
-            if (id(holder), name) in self._skipped or (leave_out is not None and leave_out(value)):
+            if (id(holder), name) in self.skipped or (leave_out is not None and leave_out(value)):
                 continue
             if self.reads is None:
                 self.whole(Variable(holder, name), value, _label(holder, name))
             elif (id(holder), name) not in self.reads.watched and not isinstance(value, _NEVER):
                 self._variable(holder, name, value, executed)
         for item in () if self.reads is None else self.reads.items():
-            if (id(item.root.holder), item.root.name) not in self._skipped and item.key not in self._skipped:
+            if (id(item.root.holder), item.root.name) not in self.skipped and item.key not in self.skipped:
                 self._item(item)
         self._code(executed)
 
@@ -128,7 +164,7 @@ class VariableGuards:
             self.whole(Variable(holder, name), value, label)
             return
         for item in (Item(Variable(holder, name), ATTRIBUTE, field) for field in fields):
-            if item.key not in self._skipped:
+            if item.key not in self.skipped:
                 self._item(item)
 
     def _fields(self, holder: Any, name: str, value: Any) -> list[str] | None:

@@ -7,7 +7,6 @@ settings of JAX that change what is computed must be what they were; the rest is
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import jax
@@ -82,7 +81,8 @@ class EntryGuards(entry_guards.EntryGuards):
                 kind = self.graph.call_function(asked, (node,))
                 self._require(kind, asked(value), f"{expression_of(node)} is {asked(value)}")
             if self.recorder.identity.of_objects:
-                self._objects_of_jax(of_jax)
+                self._same_objects(of_jax)
+                self._different_objects(of_jax)
             is_free = reliance < Reliance.DTYPE and not self.recorder.has_seen_class  # type: ignore[attr-defined]
             for value, place in self.inputs.numbers:
                 self._number(value, self.recorder.resolve(place), is_free)
@@ -111,19 +111,6 @@ class EntryGuards(entry_guards.EntryGuards):
         else:
             is_free = reliance < Reliance.DTYPE and not self.recorder.has_seen_class  # type: ignore[attr-defined]
             self._number(value, node, is_free, graph)
-
-    def _objects_of_jax(self, arrays: list[tuple[Any, Any]]) -> None:
-        """A program that compares objects was shown these, and must be again: one array, or different ones."""
-        homes: dict[int, Node] = {}
-        for array, place in arrays:
-            node = self.recorder.resolve(place)
-            home = homes.setdefault(id(array), node)
-            if home is not node:
-                same = self.graph.call_function(operator.is_, (home, node))
-                self._require(same, True, f"{expression_of(home)} is {expression_of(node)}")
-        if len(homes) > 1:
-            different = self.graph.call_function(notes.are_distinct, tuple(homes.values()))
-            self._require(different, True, "the arrays among the arguments are different objects")
 
 
 _GUESSES = (

@@ -7,8 +7,7 @@ them; what the program took from around itself, variables and attributes of clas
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
-from types import FunctionType
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy
@@ -19,7 +18,7 @@ from clew.capture.guards.variables import GuardsOfRun
 from clew.capture.recording.alternatives import Choice, Kind
 from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.list_proxies import ListProxy
-from clew.capture.state.containers import SIMPLE, follows
+from clew.capture.state.containers import SIMPLE
 from clew.capture.state.reachable import attribute_names
 from clew.frameworks.numpy.array_proxy import Reliance, relying, stand_in
 from clew.frameworks.numpy.facts import (
@@ -258,13 +257,15 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
                 is_seen = any(id(leaf) in least_ranks for leaf in leaves(values))
                 self._list(values, self.recorder.resolve(place), max(reliance, Reliance.RANK) if is_seen else reliance)
             self.recorder.outside_reads.write(self.graph)
-            self._same_objects()
+            arrays = self.inputs.arrays
+            self._same_objects(one for one in arrays if isinstance(one[0], (numpy.ndarray, *STREAMS)))
             if self.recorder.identity.of_objects:
-                self._different_objects()
+                self._different_objects(one for one in arrays if isinstance(one[0], numpy.ndarray))
             if self.watches_variables:
                 self.variables.write(self.recorder.code.executed.values())
-                self._classes(ran)
-                self._owners(owners, ran)
+                names = {name for function in ran for name in attribute_names(function.__code__)}
+                self._classes(ran, names, self.recorder.is_array)
+                self._owners(owners, names)
 
     def write_choices(self, choices: list[Choice], reliance: Reliance, least_ranks: dict[int, int]) -> None:
         """Put the guards of arguments that may be of several kinds where their kind is known."""
@@ -297,52 +298,13 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
         else:
             self.graph.call_function(notes.require_same, (node, value, f"{name} is {value!r}"))
 
-    def _require(self, node: Node, expected: Any, text: str) -> None:
-        self.graph.call_function(notes.require, (node, expected, text))
-
-    def _same_objects(self) -> None:
-        """Arguments that are one array under two names must be one again."""
-        homes: dict[int, Any] = {}
-        for array, place in self.inputs.arrays:
-            node = self.recorder.resolve(place)
-            home = homes.setdefault(id(array), node)
-            if home is not node and isinstance(array, (numpy.ndarray, *STREAMS)):
-                same = self.graph.call_function(operator.is_, (home, node))
-                self._require(same, True, f"{expression_of(home)} is {expression_of(node)}")
-
-    def _different_objects(self) -> None:
-        """A program that compares objects was shown different arrays, and must be again."""
-        arrays = [(value, place) for value, place in self.inputs.arrays if isinstance(value, numpy.ndarray)]
-        nodes = {id(array): self.recorder.resolve(place) for array, place in arrays}
-        if len(nodes) > 1:
-            different = self.graph.call_function(notes.are_distinct, tuple(nodes.values()))
-            self._require(different, True, "the arrays among the arguments are different objects")
-
-    def _classes(self, ran: dict[FunctionType, None]) -> None:
-        """Attributes that the program's own classes hold for all their instances."""
-        names = {name for function in ran for name in attribute_names(function.__code__)}
-        lifted = {entry.slot.key for entry in self.state.entries}
-        for kind in self.surroundings.classes_of(ran):
-            for name in sorted(names & vars(kind).keys()):
-                value = vars(kind)[name]
-                plain = type(value) in SIMPLE or self.recorder.is_array(value)
-                plain = plain or (follows(value) and not callable(value))
-                plain = plain and not name.startswith("__") and self.surroundings.may_vary(kind)
-                if plain and (id(kind), name) not in lifted:
-                    self._variable(kind, name, value, f"{kind.__name__}.{name}")
-
-    def _owners(self, owners: list[Any], ran: dict[FunctionType, None]) -> None:
+    def _owners(self, owners: list[Any], names: Collection[str]) -> None:
         """Attributes of the objects behind the program that its code names, and that it did not change."""
-        names = {name for function in ran for name in attribute_names(function.__code__)}
         lifted = {entry.slot.key for entry in self.state.entries}
         for owner in owners:
             for name in [name for name in vars(owner) if name in names or "getattr" in names or "__dict__" in names]:
                 if (id(owner), name) not in lifted:
                     self._variable(owner, name, vars(owner)[name], f"{type(owner).__name__}.{name}")
-
-    def _variable(self, holder: Any, name: str, value: Any, label: str) -> None:
-        """A variable must be what it was, and hold what it held."""
-        self.variables.whole(notes.Variable(holder, name), value, label)
 
 
 # ---- values that a loop or branch updates ----------------------------------------------------------------------------

@@ -157,16 +157,16 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             names = self.surroundings.names(self.recorder.code.executed.values())
             if self.watches_variables:
                 self.variables.write(self.recorder.code.executed.values())
-                self._classes(ran, names)
+                self._classes(ran, names, lambda value: isinstance(value, numpy.ndarray))
                 self._owners(names)
             self._levels()
             self.recorder.outside_reads.write(self.graph)
             self._modules_around(names)
             self._trainers(names)
             self._carried_around()
-            self._same_objects()
+            self._same_objects(one for one in self.inputs.arrays if not isinstance(one[0], numpy.generic))
             if self.recorder.relied.hashed or any(compares_objects(function.__code__) for function in ran):
-                self._different_objects()
+                self._different_objects(self.inputs.arrays, "tensors")
             self._parameters()
             self._arrays_of_modules()
             if self.module is not None:
@@ -259,10 +259,6 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
                 level = self.graph.call_function(level_of, (logger,))
                 self._require(level, logger.getEffectiveLevel(), f"the level of {name} is unchanged")
 
-    def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
-        """A variable must be what it was, and hold what it held."""
-        self.variables.whole(notes.Variable(holder, name), value, label or name)
-
     def constants(self, sources: set[str], after: Node) -> None:
         """Constants that were computed in the capture hold while what they came from is the same."""
         with self.graph.inserting_before(after._next):
@@ -286,17 +282,6 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             kept = Recorder._new_constant(self.recorder, array.copy())
             same = self.graph.call_function(same_items, (self.graph.get_attr(path), self.graph.get_attr(kept)))
             self._require(same, True, f"{path} holds what it held")
-
-    def _classes(self, ran: dict[FunctionType, None], names: frozenset[str]) -> None:
-        """Attributes that the program's own classes hold for all their instances."""
-        lifted = {entry.slot.key for entry in self.state.entries}
-        for kind in filter(self.surroundings.may_vary, self.surroundings.classes_of(ran)):
-            for name in sorted(names & vars(kind).keys()):
-                value = vars(kind)[name]
-                plain = type(value) in SIMPLE or (follows(value) and not callable(value))
-                plain = (plain or isinstance(value, numpy.ndarray)) and not name.startswith("__")
-                if plain and (id(kind), name) not in lifted | self.state.own:
-                    self._variable(kind, name, value, f"{kind.__name__}.{name}")
 
     def _owners(self, names: frozenset[str]) -> None:
         """Attributes that the program names of the plain objects that it belongs to, tensors among them."""
@@ -369,13 +354,6 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             text = f"the settings of the {type(trainer).__name__} are unchanged"
             self._require(self.graph.call_function(settings_of, (trainer,)), settings, text)
 
-    def _different_objects(self) -> None:
-        """A program that compares objects was shown different tensors, and must be again."""
-        nodes = {id(tensor): self.recorder.resolve(place) for tensor, place in self.inputs.arrays}
-        if len(nodes) > 1:
-            different = self.graph.call_function(notes.are_distinct, tuple(nodes.values()))
-            self._require(different, True, "the tensors among the arguments are different objects")
-
     def _parameters_of(self, name: str, module: torch.nn.Module) -> None:
         held = {
             id(value): f"{path}.{key}" if path else key
@@ -388,16 +366,6 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
                 now = self.graph.call_function(attribute_at, (module, path))
                 same = self.graph.call_function(operator.is_, (now, self.graph.get_attr(constant)))
                 self._require(same, True, f"{name}.{path} is the parameter that was captured")
-
-    def _same_objects(self) -> None:
-        """Arguments that are one tensor under two names must be one again."""
-        homes: dict[int, Any] = {}
-        for tensor, place in self.inputs.arrays:
-            node = self.recorder.resolve(place)
-            home = homes.setdefault(id(tensor), node)
-            if home is not node and not isinstance(tensor, numpy.generic):
-                same = self.graph.call_function(operator.is_, (home, node))
-                self._require(same, True, f"{expression_of(home)} is {expression_of(node)}")
 
     def _parameters(self) -> None:
         """Where dtypes or devices were asked for, those of the module count too: one of each kind stands for all."""
