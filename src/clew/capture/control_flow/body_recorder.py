@@ -206,6 +206,10 @@ class Piece:
         self.snapshot = snapshot
         self.bind = bind
         self.carried = carried
+        self.inputs: list[Node] = []
+        """The inputs of the body, where there are any by now."""
+        self.raising: list[End] = []
+        """The paths that end with an error, where these are none of the others."""
         self.is_untaken = False
         """Whether the program does not go there on the example."""
         self.is_constant = bind is tuple and not carried and only_returns(function)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.control_flow.body_recorder import (
@@ -29,6 +29,7 @@ from clew.capture.control_flow.paths import Paths
 from clew.capture.control_flow.runtime import RUNTIME, Outcome, Returned
 from clew.capture.guards.notes import require
 from clew.capture.location import MISSING
+from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import ListProxy, StateListProxy
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.snapshot import Part, Snapshot, cells_of, in_order, order_of
@@ -119,6 +120,140 @@ def is_plain_number(value: Any) -> bool:
     return type(value) in _CONSTANTS
 
 
+class ListUses(NamedTuple):
+    """What is known of the lists in variables of a loop."""
+
+    local: tuple[str, ...] = ()
+    """The variables whose lists nobody but the function sees."""
+    seen: set[str] | None = None
+    """If given, the only variables whose lists may be filled."""
+    chains: tuple[str, ...] = ()
+    """Variables whose lists of numbers are carried whole."""
+
+
+NO_USES = ListUses()
+
+
+class FilledLists:
+    """The variables that hold lists to which rounds of a loop only append: the node gives what they append."""
+
+    def __init__(self, pieces: PieceRecorder, site: ConstructSite, uses: ListUses) -> None:
+        self.pieces = pieces
+        self.site = site
+        self.uses = uses
+        self.places: list[Part] = []
+        self.measured: list[Part] = []
+        """Those of them whose length a round or the test asks for: it is carried as a number."""
+        self.befores: dict[Any, Any] = {}
+        self.counts: dict[Any, int] = {}
+        """How many values each round gives for a list."""
+        self.ragged: set[Any] = set()
+        """Lists to which some ways of a round append more than others: each round gives a tuple."""
+
+    def start(self) -> None:
+        """A round is about to be recorded."""
+        self.befores = {place.key: place.get() for place in self.places}
+        self.counts.clear()
+        self.ragged.clear()
+
+    def enter(self, graph: Graph) -> Iterator[Node]:
+        """Let a round find proxies of the lists; the inputs of the graph that stand for their lengths."""
+        for place in self.places:
+            before = self.befores[place.key]
+            place.put(StateListProxy(before, list(before)))
+            if place in self.measured:
+                length = graph.create_node("placeholder", "length")
+                place.get().size = self.pieces.tied(len(before), length)
+                yield length
+
+    def grow(self, ends: list[End], body: Callable[..., Any], snapshot: Snapshot) -> set[Any]:
+        """The keys of variables of the loop whose lists a round appends to, as was not known before."""
+        known = {place.key for place in self.places}
+        grown = {id(place.holder): place.holder for end in ends for place in end.places.values() if _has_grown(place)}
+        for name, cell in cells_of(body).items():
+            place = Part(name, cell, None)
+            if id(place.get()) in grown and place.key not in known and snapshot.is_held_once(place.get()):
+                if not _HEAPS.isdisjoint(body.__code__.co_names):  # type: ignore[attr-defined]
+                    raise Abandon(self.site, f"{name} is kept in an order that its items decide")
+                if self.uses.seen is not None and name not in self.uses.seen:
+                    raise Abandon(self.site, f"the length of {name} may be asked for after the loop")
+                self.places.append(place)
+        return {place.key for place in self.places} - known
+
+    def ask_for_length(self, ends: list[End]) -> bool:
+        """Whether a round or the test looks at a list that rounds append to: its length may be all that it asks for."""
+        looked = [place for place in self.places if any(end.values[place.key].seen for end in ends)]
+        if any(place in self.measured for place in looked):
+            raise Abandon(self.site, "a list that each round appends to is looked at in a round")
+        self.measured = [place for place in self.places if place in self.measured or place in looked]
+        return bool(looked)
+
+    def lengths(self, end: End) -> list[Any]:
+        """The lengths that lists have after one way of a round, as arguments."""
+        return [end.left[place.key][0] for place in self.measured]
+
+    def appended(self, end: End) -> tuple[Any, ...]:
+        """What one way of a round appends to lists, as arguments of nodes; to a ragged one, all of it as a tuple."""
+        given: list[Any] = []
+        for place in self.places:
+            items = self._added(end, place)
+            leaves = list(leaves_of(self.pieces.recorder, tuple(items)))
+            arguments = iter(end.left[place.key][-len(leaves) :])
+            row = [_like(item, arguments) for item in items]
+            given += [tuple(row)] if place.key in self.ragged else row
+        return tuple(given)
+
+    def _added(self, end: End, place: Part) -> list[Any]:
+        """What one way of a round appends to a list."""
+        now, before = end.values[place.key], self.befores[place.key]
+        added = list.__len__(now) - len(before) if type(now) is StateListProxy and not now.seen else -1
+        items = list(list.__iter__(now))[len(before) :] if added > 0 else []
+        if added < 0 or not all(map(self._is_item, items)):
+            raise Abandon(self.site, "a list is not simply appended to in each round")
+        return items
+
+    def check(self, ends: list[End]) -> None:
+        """What rounds append must be of the same kinds on all ways; a list is ragged if it is not equally much."""
+        for place in self.places:
+            rows = [[self._kind_of(item) for item in self._added(end, place)] for end in ends]
+            is_regular = all(len(row) == len(rows[0]) > 0 for row in rows)
+            items = [kind for row in rows for kind in row]
+            if any(row != rows[0] for row in rows) if is_regular else any(kind != items[0] for kind in items):
+                raise Abandon(self.site, "what is appended to a list is of another type on another way")
+            self.counts[place.key] = len(rows[0]) if is_regular else 1
+            if not is_regular:
+                self.ragged.add(place.key)
+
+    def _kind_of(self, item: Any) -> list[Any]:
+        parts = [len(item) if type(item) is tuple else 0]
+        return parts + [self.pieces.support.kind(leaf) for leaf in leaves_of(self.pieces.recorder, item)]
+
+    def _is_item(self, value: Any) -> bool:
+        """Whether a list of the graph may hold a value: an array, a number, or a tuple of some of these."""
+        if type(value) is tuple and value:
+            return all(is_leaf(self.pieces.recorder, part) for part in value)
+        return is_leaf(self.pieces.recorder, value)
+
+    def keep(self) -> None:
+        """Remember what the lists hold before the loop runs."""
+        self.befores = {place.key: list(place.get()) for place in self.places}
+
+    def collect(self, node: Node, index: int) -> None:
+        """Let variables hold the lists that the loop has filled: what the node gives from this place on."""
+        recorder = self.pieces.recorder
+        for place in self.places:
+            before, now = self.befores[place.key], place.get()
+            count = self.counts[place.key]
+            found = [recorder.create(operator.getitem, (node, index + one)) for one in range(count)]
+            index += count
+            whole = found[0] if count == 1 else recorder.create(interleaved, tuple(found))
+            if place.key in self.ragged:
+                whole = recorder.create(flattened, (whole,))
+            if before:
+                whole = recorder.create(operator.add, (recorder.argument(before), whole))
+            place.put(ListProxy(now, whole, recorder, place.name in self.uses.local))
+
+
 class Loop:
     """One loop that is being recorded; it has a test, or items that it walks."""
 
@@ -130,42 +265,31 @@ class Loop:
         body: Callable[..., Any],
         names: Sets,
         items: Iteration | None = None,
-        local_lists: tuple[str, ...] = (),
-        seen: set[str] | None = None,
-        chains: tuple[str, ...] = (),
+        uses: ListUses = NO_USES,
     ) -> None:
-        self.local_lists = local_lists
-        """The variables whose lists nobody but the function sees."""
-        self.seen = seen
-        """If given, the only variables whose lists may be filled."""
         self.pieces = pieces
-        self.recorder = pieces.recorder
         self.site = site
         self.test = test
         self.body = body
         self.items = items
-        self.live, self.again, ending = map(frozenset, names[1:])
+        self.live, again, ending = map(frozenset, names[1:])
         cells = cells_of(body) | ({} if test is None else cells_of(test))
         self.places = [Part(name, cells[name], None) for name in names[0] if name in cells]
         self.ending = {place.key for place in self.places if place.name in ending}
-        self.own = {place.key for place in self.places if place.name not in self.again}
-        self.item_name = _target_of(body) if items is not None else ""
+        self.own = {place.key for place in self.places if place.name not in again}
         self.carried: list[Part] = []
-        self.lists: list[Part] = []
-        """Variables that hold lists to which the loop only appends."""
-        self.measured: list[Part] = []
-        """Those of them whose length a round or the test asks for: it is carried as a number."""
-        self.chains = [Part(name, cells[name], None) for name in chains if name in cells and name not in names[0]]
+        self.lists = FilledLists(pieces, site, uses)
+        self.chains = [Part(name, cells[name], None) for name in uses.chains if name in cells and name not in names[0]]
         """Variables that hold lists of numbers, which are carried whole."""
         self.optional: list[Optional] = []
         """Variables that are a constant until a round makes an array of them."""
-        self.counts: dict[Any, int] = {}
-        """How many values each round gives for a list."""
-        self.ragged: set[Any] = set()
-        """Lists to which some ways of a round append more than others: each round gives a tuple."""
-        self.inputs: dict[int, list[Node]] = {}
-        self.raising: dict[int, list[End]] = {}
-        """The paths of each piece that end with an error."""
+        self.returned: Any = MISSING
+        """What a ``return`` inside gives."""
+
+    @property
+    def recorder(self) -> ExampleRecorder:
+        """The recorder of the program."""
+        return self.pieces.recorder
 
     def record(self, wants_broke: bool, may_peel: bool, snapshot: Snapshot) -> Outcome:
         """Make the node, and run the loop plainly."""
@@ -178,10 +302,10 @@ class Loop:
         rounds, tests = self._pieces()
         ends, tested = rounds[1], [] if tests is None else tests[1]
         self._check(ends, rounds[0])
-        self._check_lists(ends)
+        self.lists.check(ends)
         self.breaks = any(end.value is not None for end in ends)
         node = self._node(rounds, tests, ends, tested)
-        self.starts = {place.key: list(place.get()) for place in self.lists}
+        self.lists.keep()
         outcome = self._plainly()
         return self._left(node, outcome)
 
@@ -194,7 +318,7 @@ class Loop:
             rounds = self._recorded(self.body, is_round=True)
             tests = None if self.test is None else self._recorded(self._tested, is_round=False)
             ends = [*rounds[1], *(() if tests is None else tests[1])]
-            if self._filled(ends) or self._become_arrays(ends) or self._count(ends) or self._asks_for_length(ends):
+            if self._filled(ends) or self._become_arrays(ends) or self._count(ends) or self.lists.ask_for_length(ends):
                 continue
             found = self._further(ends)
             if found:
@@ -218,9 +342,7 @@ class Loop:
         known = [place for place in self.places if place.get() is not MISSING]
         self.carried = in_order([place for place in known if place.key not in self.own])
         self.befores = {place.key: place.get() for place in self.carried}
-        self.before_lists = {place.key: place.get() for place in self.lists}
-        self.counts.clear()
-        self.ragged.clear()
+        self.lists.start()
 
     def _recorded(self, function: Any, is_round: bool) -> tuple[Piece, list[End]]:
         paths = Paths(self.recorder.bodies)
@@ -247,26 +369,21 @@ class Loop:
             for place in self.places:
                 if place not in self.carried:
                     place.put(MISSING)
-            for place in self.lists:
-                before = self.before_lists[place.key]
-                place.put(StateListProxy(before, list(before)))
-                if place in self.measured:
-                    inputs.append(paths.graph.create_node("placeholder", "length"))
-                    place.get().size = self.pieces.tied(len(before), inputs[-1])
-            self.inputs[id(paths)] = inputs
-            return (self._item(paths),) if is_round and self.items is not None else ()
+            inputs.extend(self.lists.enter(paths.graph))
+            piece.inputs = inputs
+            return (self._item(piece),) if is_round and self.items is not None else ()
 
-        held = [*self.carried, *self.chains, *self.lists, *(one.place for one in self.optional)]
+        held = [*self.carried, *self.chains, *self.lists.places, *(one.place for one in self.optional)]
         piece = Piece(self.site, self._asking(function), paths, self.snapshot, bind, held)
         ends = self.pieces.ends(piece)
-        self.raising[id(paths)] = [end for end in ends if end.raised]
+        piece.raising = [end for end in ends if end.raised]
         return piece, [end for end in ends if not end.raised]
 
-    def _item(self, paths: Paths) -> Any:
+    def _item(self, piece: Piece) -> Any:
         """An item of what is walked, as the parameter of the body that stands for it."""
         assert self.items is not None
-        node = paths.graph.create_node("placeholder", self.item_name)
-        self.inputs[id(paths)].append(node)
+        node = piece.paths.graph.create_node("placeholder", _target_of(self.body))
+        piece.inputs.append(node)
         return self.pieces.recorder.result(self.items.example, node)
 
     def _asking(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -306,8 +423,7 @@ class Loop:
         found = [
             one
             for one in self.optional
-            if not one.counts
-            and any(one.is_another_number(self.pieces, end.values.get(one.place.key)) for end in ends)
+            if not one.counts and any(one.is_another_number(self.pieces, end.values.get(one.place.key)) for end in ends)
         ]
         for one in found:
             one.counts = True
@@ -315,76 +431,13 @@ class Loop:
 
     def _filled(self, ends: list[End]) -> bool:
         """Whether a round appends to a list that only a variable of the loop holds, which was not known before."""
-        known = {place.key for place in self.lists}
-        grown = {id(place.holder): place.holder for end in ends for place in end.places.values() if _has_grown(place)}
-        for name, cell in cells_of(self.body).items():
-            place = Part(name, cell, None)
-            if id(place.get()) in grown and place.key not in known and self.snapshot.is_held_once(place.get()):
-                if not _HEAPS.isdisjoint(self.body.__code__.co_names):  # type: ignore[attr-defined]
-                    raise Abandon(self.site, f"{name} is kept in an order that its items decide")
-                if self.seen is not None and name not in self.seen:
-                    raise Abandon(self.site, f"the length of {name} may be asked for after the loop")
-                self.lists.append(place)
-                self.places = [one for one in self.places if one.key != place.key]
-        return len(self.lists) > len(known)
-
-    def _asks_for_length(self, ends: list[End]) -> bool:
-        """Whether a round or the test looks at a list that rounds append to: its length may be all that it asks for."""
-        looked = [place for place in self.lists if any(end.values[place.key].seen for end in ends)]
-        if any(place in self.measured for place in looked):
-            raise Abandon(self.site, "a list that each round appends to is looked at in a round")
-        self.measured = [place for place in self.lists if place in self.measured or place in looked]
-        return bool(looked)
-
-    def _lengths(self, end: End) -> list[Any]:
-        """The lengths that lists have after one way of a round, as arguments."""
-        return [end.left[place.key][0] for place in self.measured]
-
-    def _appended(self, end: End) -> tuple[Any, ...]:
-        """What one way of a round appends to lists, as arguments of nodes; to a ragged one, all of it as a tuple."""
-        given: list[Any] = []
-        for place in self.lists:
-            items = self._added(end, place)
-            leaves = list(leaves_of(self.recorder, tuple(items)))
-            arguments = iter(end.left[place.key][-len(leaves) :])
-            row = [_like(item, arguments) for item in items]
-            given += [tuple(row)] if place.key in self.ragged else row
-        return tuple(given)
-
-    def _added(self, end: End, place: Part) -> list[Any]:
-        """What one way of a round appends to a list."""
-        now, before = end.values[place.key], self.before_lists[place.key]
-        added = list.__len__(now) - len(before) if type(now) is StateListProxy and not now.seen else -1
-        items = list(list.__iter__(now))[len(before) :] if added > 0 else []
-        if added < 0 or not all(map(self._is_item, items)):
-            raise Abandon(self.site, "a list is not simply appended to in each round")
-        return items
-
-    def _check_lists(self, ends: list[End]) -> None:
-        """What rounds append must be of the same kinds on all ways; a list is ragged if it is not equally much."""
-        for place in self.lists:
-            rows = [[self._kind_of(item) for item in self._added(end, place)] for end in ends]
-            is_regular = all(len(row) == len(rows[0]) > 0 for row in rows)
-            items = [kind for row in rows for kind in row]
-            if any(row != rows[0] for row in rows) if is_regular else any(kind != items[0] for kind in items):
-                raise Abandon(self.site, "what is appended to a list is of another type on another way")
-            self.counts[place.key] = len(rows[0]) if is_regular else 1
-            if not is_regular:
-                self.ragged.add(place.key)
-
-    def _kind_of(self, item: Any) -> list[Any]:
-        parts = [len(item) if type(item) is tuple else 0]
-        return parts + [self.pieces.support.kind(leaf) for leaf in leaves_of(self.recorder, item)]
-
-    def _is_item(self, value: Any) -> bool:
-        """Whether a list of the graph may hold a value: an array, a number, or a tuple of some of these."""
-        if type(value) is tuple and value:
-            return all(is_leaf(self.recorder, part) for part in value)
-        return is_leaf(self.recorder, value)
+        found = self.lists.grow(ends, self.body, self.snapshot)
+        self.places = [one for one in self.places if one.key not in found]
+        return bool(found)
 
     def _further(self, ends: list[End]) -> list[Part]:
         """Places that some round changes and that were not known to be changed."""
-        known = {place.key for place in [*self.places, *self.chains, *self.lists, *self._optional_places]}
+        known = {place.key for place in [*self.places, *self.chains, *self.lists.places, *self._optional_places]}
         found = {key: place for end in ends for key, place in end.places.items() if key not in known}
         if any(place.get() is MISSING for place in found.values()):
             raise Abandon(self.site, "a round adds to a container or an object")
@@ -397,7 +450,7 @@ class Loop:
     def _changes(self, end: End, piece: Piece) -> bool:
         """Whether the test sets something."""
         left = itertools.chain(*(end.left[place.key] for place in self.carried))
-        return [*left, *self._chained(end), *self._lengths(end)] != self.inputs[id(piece.paths)]
+        return [*left, *self._chained(end), *self.lists.lengths(end)] != piece.inputs
 
     def _join_test(self) -> None:
         """Let the test be a part of the round, since it changes something."""
@@ -440,7 +493,11 @@ class Loop:
             self.pieces.check_fit(self.site, returned)
             self.pieces.check_containers(rounds, None, returned)
         self.returned = returned[0] if returned else MISSING
-        self.count = sum(1 for _ in leaves_of(self.recorder, self.returned)) if returned else 0
+
+    @property
+    def _nothing(self) -> tuple[None, ...]:
+        """What is carried for the value of a ``return`` while there was none."""
+        return () if self.returned is MISSING else tuple(None for _ in leaves_of(self.recorder, self.returned))
 
     def _are_alike(self, rounds: Piece) -> bool:
         """Whether a round relies on the same with each item of the example: then each round may check it."""
@@ -462,7 +519,7 @@ class Loop:
 
     def _may_vary(self, node: Node, rounds: Piece, ends: list[End]) -> bool:
         """Whether a number depends on something whose shape is another from round to round."""
-        inputs = self.inputs[id(rounds.paths)]
+        inputs = rounds.inputs
         sizes = [self._shapes(place.get()) for place in self.carried]
         going_on = [end for end in ends if not isinstance(end.value, Returned)]
         after = [[self._shapes(end.values[place.key]) for place in self.carried] for end in going_on]
@@ -488,15 +545,15 @@ class Loop:
         initial = self._row([self.pieces.arguments(place.get()) for place in self.carried], False)
         initial += [self.recorder.create(list, (self.recorder.argument(place.get()),)) for place in self.chains]
         initial += [one.constant for one in self.optional]
-        initial += [len(self.before_lists[place.key]) for place in self.measured]
-        initial += self._returning(False, (None,) * self.count)
+        initial += [len(self.lists.befores[place.key]) for place in self.lists.measured]
+        initial += self._returning(False, self._nothing)
         for end in ends:
-            rounds[0].paths.write_end(end.levels, self._given(end, self.inputs[id(rounds[0].paths)]))
-        outputs = sum(self.counts.values())
+            rounds[0].paths.write_end(end.levels, self._given(end, rounds[0].inputs))
+        outputs = sum(self.lists.counts.values())
         rounds[0].paths.missing = (None,) * (len(initial) + outputs) + ((True,) if self.breaks else ())
-        for end in self.raising[id(rounds[0].paths)]:
+        for end in rounds[0].raising:
             rounds[0].paths.write_end(end.levels, rounds[0].paths.missing)
-        for end in [] if tests is None else self.raising[id(tests[0].paths)]:
+        for end in [] if tests is None else tests[0].raising:
             tests[0].paths.write_end(end.levels, False)
         for end in tested:
             tests[0].paths.write_end(end.levels, end.arguments[0] if end.arguments else bool(end.value))
@@ -506,13 +563,12 @@ class Loop:
             self._pad(piece, len(initial), piece is rounds[0])
         outer = list(dict.fromkeys(node for piece in pieces for node in piece.body.free))
         for piece in pieces:
-            arrange(piece.body, outer, self.inputs[id(piece.paths)])
+            arrange(piece.body, outer, piece.inputs)
         head = [piece.body.graph for piece in pieces]
         if self.items is not None:
             head.insert(0, self.recorder.resolve(self.items.place))
         target = while_loop if self.items is None else for_loop
         kwargs = ({"outputs": outputs} if outputs else {}) | ({"breaks": True} if self.breaks else {})
-        self.first_output = len(initial)
         return self.recorder.create(target, (*head, tuple(initial), tuple(outer)), kwargs)  # type: ignore[no-any-return]
 
     def _given(self, end: End, inputs: list[Node]) -> tuple[Any, ...]:
@@ -524,11 +580,11 @@ class Loop:
             before = tuple([next(entered) for _ in leaves_of(self.recorder, self.befores[place.key])])
             parts.append(end.left[place.key] if self._leaves(end, place) else before)
         carried = self._row(parts, broke)
-        returned = self._returning(is_return, end.arguments if is_return else (None,) * self.count)
+        returned = self._returning(is_return, end.arguments if is_return else self._nothing)
         carried += self._chained(end)
         carried += [(*end.left[one.place.key], one.constant)[0] for one in self.optional]
-        carried += self._lengths(end)
-        return (*carried, *returned, *self._appended(end), *((broke,) if self.breaks else ()))
+        carried += self.lists.lengths(end)
+        return (*carried, *returned, *self.lists.appended(end), *((broke,) if self.breaks else ()))
 
     def _chained(self, end: End) -> list[Any]:
         """The lists that one way has made longer, as arguments."""
@@ -559,7 +615,7 @@ class Loop:
 
     def _pad(self, piece: Piece, count: int, is_round: bool) -> None:
         """Let a body have as many inputs as values are carried; the item of a ``for`` comes after them."""
-        inputs = self.inputs[id(piece.paths)]
+        inputs = piece.inputs
         item = [inputs.pop()] if is_round and self.items is not None else []
         flags = [Graph.create_node(piece.body.graph, "placeholder", "flag") for _ in range(count - len(inputs))]
         if self._flag is not None:
@@ -585,7 +641,7 @@ class Loop:
                     if not self.test() or outcome.take(self.body()):
                         break
         known = {place.key for place in [*self.places, *self._optional_places]}
-        filled = {id(place.get()) for place in [*self.chains, *self.lists]}
+        filled = {id(place.get()) for place in [*self.chains, *self.lists.places]}
         changed = [place for place, _, _ in self.snapshot.changed() if id(place.holder) not in filled]
         if any(place.key not in known for place in changed):
             raise Abandon(self.site, "a later round changes something that the recorded one does not")
@@ -610,32 +666,17 @@ class Loop:
         for one in self.optional:
             is_constant = not self.pieces.support.is_array(one.place.get())
             one.put(self.pieces, self.recorder.resolve(tie.next(one.place.name)), is_constant)
-        for _ in self.measured:
+        for _ in self.lists.measured:
             tie.next("length")
         for place in self.places:
             if place not in self.carried:
                 place.put(MISSING)
-        self._collect(node)
+        self.lists.collect(node, len(node.args[-2]))  # type: ignore[arg-type]
         if self.returned is MISSING:
             return Outcome(broke)
         returned = tie.named("returned")(bool(outcome.returned))
         value = outcome.value if outcome.returned else self.returned
         return Outcome(broke, returned, with_leaves(self.recorder, value, tie.named("result")))
-
-    def _collect(self, node: Node) -> None:
-        """Let variables hold the lists that the loop has filled, each the value of a node."""
-        index, recorder = self.first_output, self.recorder
-        for place in self.lists:
-            before, now = self.starts[place.key], place.get()
-            count = self.counts[place.key]
-            found = [recorder.create(operator.getitem, (node, index + one)) for one in range(count)]
-            index += count
-            whole = found[0] if count == 1 else recorder.create(interleaved, tuple(found))
-            if place.key in self.ragged:
-                whole = recorder.create(flattened, (whole,))
-            if before:
-                whole = recorder.create(operator.add, (recorder.argument(before), whole))
-            place.put(ListProxy(now, whole, recorder, place.name in self.local_lists))
 
 
 @pure

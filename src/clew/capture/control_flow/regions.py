@@ -16,7 +16,7 @@ from typing import Any
 
 from clew.capture.control_flow.body_recorder import Abandon, ConstructSite, Piece, PieceRecorder, Support
 from clew.capture.control_flow.branches import Branch, chosen, number_read_by
-from clew.capture.control_flow.loops import Iteration, Loop, Sets
+from clew.capture.control_flow.loops import Iteration, ListUses, Loop, Sets
 from clew.capture.control_flow.paths import Paths, one_line
 from clew.capture.control_flow.raising import escaped, is_outermost, leaves_program, text
 from clew.capture.control_flow.rewrite import Rewrites
@@ -575,5 +575,6 @@ class Regions:
                 return outcome
             items = Iteration(self.recorder.create(rest_of, (node,)), items.items[1:], example, items.arrays)
         seen = {*local_lists, *(given_back if is_own_wish and is_outermost() else ())}
-        loop = Loop(self.pieces, site, None, body, names, items, local_lists, seen if is_own_wish else None, chains)
+        uses = ListUses(local_lists, seen if is_own_wish else None, chains)
+        loop = Loop(self.pieces, site, None, body, names, items, uses)
         return loop.record(wants_broke, site not in self.progress.peeled, self._snapshot(site))
