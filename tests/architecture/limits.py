@@ -65,6 +65,7 @@ IDEAS = {
     "frameworks.torch.modules.calls": "how the call of one module becomes nodes",
     "frameworks.torch.modules.leaf_expressions": "a table: torch's small modules as expressions",
     "frameworks.torch.sizes.rules_of_parts": "a table of rules, judged against torch's own operators",
+    "frameworks.torch.symbolic": "what a symbolic trace sees of torch, and asks of it",
     "frameworks.torch.transforms.interception": "which calls take functions, beside how these are recorded",
     "fx.installation": "a question of the public surface, one file each",
     "fx._symbolic_trace": "a module of torch.fx, found under its name",

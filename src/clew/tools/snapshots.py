@@ -410,9 +410,9 @@ def _set_random_states(states: dict[str, Any]) -> None:
         torch.cuda.set_rng_state_all(states["CUDA"])
 
 
-def _state_snapshot(state: Any) -> Snapshot:
-    if isinstance(state, torch.Tensor):
-        return Snapshot(torch.Generator, data=state)
-    if isinstance(state, list):
-        return Snapshot(list, parts={f"[{place}]": _state_snapshot(item) for place, item in enumerate(state)})
-    return Snapshot(torch.Generator, (repr([part.tolist() if hasattr(part, "tolist") else part for part in state]),))
+def _state_snapshot(kept: Any) -> Snapshot:
+    if isinstance(kept, torch.Tensor):
+        return Snapshot(torch.Generator, data=kept)
+    if isinstance(kept, list):
+        return Snapshot(list, parts={f"[{place}]": _state_snapshot(item) for place, item in enumerate(kept)})
+    return Snapshot(torch.Generator, (repr([part.tolist() if hasattr(part, "tolist") else part for part in kept]),))

@@ -38,7 +38,7 @@ from clew.capture.control_flow.liveness import (
     without_inner_returns,
 )
 from clew.capture.control_flow.raising import escaped
-from clew.capture.control_flow.runtime import RUNTIME
+from clew.capture.control_flow.runtime import RUNTIME, Runtime
 from clew.capture.patches import REWRITTEN, Patches
 from clew.ir.source import is_installed_file
 
@@ -47,7 +47,7 @@ _BLIND = frozenset({"locals", "vars", "exec", "eval", "dir", "_getframe", "curre
 _GENERATORS = 0x20 | 0x80 | 0x200  # flags of code objects that can be suspended
 
 
-def rewritten(code: CodeType, runtime: Any) -> CodeType | None:
+def rewritten(code: CodeType, runtime: Runtime) -> CodeType | None:
     """The code with its control flow handed to ``runtime``; None if that cannot be done, or there is none."""
     definition = None if code.co_flags & _GENERATORS else definition_of(code)
     if definition is None or not _BLIND.isdisjoint(code.co_names):
@@ -85,7 +85,7 @@ def replaced_inside(code: CodeType, changes: dict[CodeType, CodeType]) -> CodeTy
     return code if same else code.replace(co_consts=constants)
 
 
-def _with_runtime(code: CodeType, runtime: Any, around: str = "") -> CodeType:
+def _with_runtime(code: CodeType, runtime: Runtime, around: str = "") -> CodeType:
     """The code with the runtime in it; bodies bear the name of the function that they are a part of."""
     name = around if code.co_name.startswith(OWN) else code.co_name
     constants = [_with_runtime(part, runtime, name) if isinstance(part, CodeType) else part for part in code.co_consts]

@@ -60,7 +60,7 @@ class Listener:
     def note(self, question: Question, args: tuple[Any, ...], text: str) -> None:
         """The program has asked the world outside for something that can be asked again: it is guarded."""
         with unheard():  # the question itself is none of the program's
-            self.recorder.outside_reads.note(question, args, text)
+            self.recorder.code.outside_reads.note(question, args, text)
 
     def clock(self, name: str, value: Any) -> Any:
         """The program reads the clock of this name in ``time``."""

@@ -344,13 +344,15 @@ class ArrayAttributes(Protocol):
 
 
 class RunCode:
-    """The code that a run executes: who has asked for the capture, and what has run since."""
+    """The code that a run executes: who has asked for the capture, what has run since, and what it has been told."""
 
-    __slots__ = ("caller", "executed")
+    __slots__ = ("caller", "executed", "gets_plain_numbers", "outside_reads")
 
     def __init__(self) -> None:
         self.caller = 0  # identifies the frame that has asked for the capture, which is none of the program's
         self.executed: dict[int, CodeType] = {}
+        self.gets_plain_numbers = False  # each of them guarded
+        self.outside_reads = OutsideReads()  # what it has learnt of the world outside
 
 
 class Recorder:
@@ -378,9 +380,7 @@ class Recorder:
         self.objects: dict[int, tuple[Any, Any]] = {}
         self.array_attributes: ArrayAttributes | None = None
         self.open = True
-        self.has_plain_numbers = False  # whether each number is guarded, and the program gets it plain
         self.hooks = ControlFlowHooks()
-        self.outside_reads = OutsideReads()  # what the program has learnt of the world outside
         self.running = False  # whether the program runs now: only then its lines have to do with what is recorded
         self.nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self.guarded: set[tuple[Node, Any]] = set()

@@ -299,7 +299,7 @@ class ExampleRun:
         asked = self.settings
         recorder.folding = Folding(caches=asked.array_caching, bakes=not asked.include_generators)
         recorder.options = asked
-        recorder.has_plain_numbers = self.findings.has_plain_numbers
+        recorder.code.gets_plain_numbers = self.findings.has_plain_numbers
         recorder.paths = self.paths
         if self.paths is not None:
             recorder.bodies = Bodies(self.paths.graph)
@@ -515,7 +515,7 @@ class ExampleRun:
             self.paths.finish()
         for run in runs[1:]:
             self.recorder.code.executed |= run.recorder.code.executed
-            self.recorder.outside_reads.add(run.recorder.outside_reads)
+            self.recorder.code.outside_reads.add(run.recorder.code.outside_reads)
             self.state.learn_from(run.state)
 
 

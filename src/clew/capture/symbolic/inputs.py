@@ -11,7 +11,7 @@ import inspect
 import warnings
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew import tree
 from clew.capture.symbolic.proxy import Proxy
@@ -19,6 +19,9 @@ from clew.codegen.python import PyTreeCodeGen, PyTreeInfo
 from clew.errors import ConcreteArgumentsMismatch, NotTraceable, TraceError
 from clew.ir.arguments import BASE_TYPES
 from clew.ir.guests import guest_of, present
+
+if TYPE_CHECKING:
+    from clew.capture.symbolic.tracer import Tracer
 
 _VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
@@ -48,7 +51,7 @@ def _assert_is_none(value: Any, message: str) -> None:
 class RootInputs:
     """Makes the placeholders of one function for one tracer."""
 
-    def __init__(self, tracer: Any, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any) -> None:
+    def __init__(self, tracer: Tracer, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any) -> None:
         self.tracer = tracer
         self.root_fn = root_fn
         self.analysed = inspect.unwrap(root_fn)
@@ -148,7 +151,7 @@ class RootInputs:
 
 
 def placeholder_for(
-    tracer: Any, name: str, concrete_args: dict[str, Any] | None, signature: inspect.Signature, function: Any
+    tracer: Tracer, name: str, concrete_args: dict[str, Any] | None, signature: inspect.Signature, function: Any
 ) -> Any:
     """The proxy of one parameter, or its concrete value with proxies where the nest has ``PH``."""
     parameter = signature.parameters.get(name.lstrip("*"))
@@ -174,7 +177,7 @@ def placeholder_for(
     return tree.tree_map(fix, concrete_args[name])
 
 
-def _check_at_run_time(tracer: Any, proxy: Proxy, name: str, value: Any) -> None:
+def _check_at_run_time(tracer: Tracer, proxy: Proxy, name: str, value: Any) -> None:
     if value is None:
         message = f"{name} has been specialized to have value None but got another value"
         tracer.create_proxy("call_function", _assert_is_none, (proxy, message), {})

@@ -9,12 +9,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from clew.capture.patches import Patches
 from clew.errors import TraceWarning, compose
 from clew.ir.source import SourceLine, user_source
 
-Watch = Callable[[Any, Any], AbstractContextManager[Any]]
+if TYPE_CHECKING:
+    from clew.capture.symbolic.tracer import Tracer
+
+Watch = Callable[["Tracer", Patches], AbstractContextManager[Any]]
 _watches: dict[str, Watch] = {}
 
 
@@ -24,7 +28,7 @@ def register_watch(package: str, watch: Watch) -> None:
 
 
 @contextmanager
-def watching(tracer: Any, patches: Any) -> Iterator[None]:
+def watching(tracer: Tracer, patches: Patches) -> Iterator[None]:
     """Let all frameworks that are awake be watched."""
     with ExitStack() as stack:
         for watch in list(_watches.values()):

@@ -282,7 +282,7 @@ _NUMBERS = (bool, int, float, complex, numpy.generic)
 def stand_in(plain: Any, place: Any, recorder: NumpyRecorder, own: Any = None) -> Any:
     """The stand-in of an array or number, of the class ``own`` if the recorder has one for it."""
     kind = type(plain)
-    if recorder.has_plain_numbers and recorder.running and issubclass(kind, _NUMBERS):
+    if recorder.code.gets_plain_numbers and recorder.running and issubclass(kind, _NUMBERS):
         recorder.guard(place, plain)
         return plain
     own = own or _CLASSES.get(kind) or (TracedGeneric if issubclass(kind, numpy.generic) else TracedArray)

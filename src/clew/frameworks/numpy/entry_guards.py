@@ -256,7 +256,7 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
             for values, place in self.inputs.lists:
                 is_seen = any(id(leaf) in least_ranks for leaf in leaves(values))
                 self._list(values, self.recorder.resolve(place), max(reliance, Reliance.RANK) if is_seen else reliance)
-            self.recorder.outside_reads.write(self.graph)
+            self.recorder.code.outside_reads.write(self.graph)
             arrays = self.inputs.arrays
             self._same_objects(one for one in arrays if isinstance(one[0], (numpy.ndarray, *STREAMS)))
             if self.recorder.identity.of_objects:

@@ -106,12 +106,12 @@ def position(stream: Any) -> Any:
     return stream.bit_generator.state
 
 
-def set_position(stream: Any, state: Any) -> None:
+def set_position(stream: Any, position: Any) -> None:
     """Let a generator stand there."""
     if isinstance(stream, numpy.random.RandomState):
-        stream.set_state(state)
+        stream.set_state(position)
     else:
-        stream.bit_generator.state = state
+        stream.bit_generator.state = position
 
 
 class Rewinding:

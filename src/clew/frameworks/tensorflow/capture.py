@@ -398,7 +398,7 @@ class _Capture:
     def _finish(self, graph: Any, tracing: Tracing, result: Any, opaque: str) -> tuple[Any, Root]:
         wanted = [leaf.name for leaf in tensors_in(result) if hasattr(leaf, "graph")]
         after_inputs = graph._root._prev
-        self.recorder.outside_reads.write(graph)
+        self.recorder.code.outside_reads.write(graph)
         self._guards(EntryGuards(graph, self.root))
         importer = self.recorder.importer = Importer(tracing.graph, graph, self.root, tracing.notes, wanted)
         for symbol, place in self.inputs.symbols:

@@ -160,7 +160,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
                 self._classes(ran, names, lambda value: isinstance(value, numpy.ndarray))
                 self._owners(names)
             self._levels()
-            self.recorder.outside_reads.write(self.graph)
+            self.recorder.code.outside_reads.write(self.graph)
             self._modules_around(names)
             self._trainers(names)
             self._carried_around()

@@ -41,7 +41,7 @@ def traced(value: Any, place: Any, recorder: Recorder) -> Any:
     cls = TracedBool if kind is bool else TracedInt if kind is int else TracedFloat if kind is float else None
     if cls is None:
         return value
-    if recorder.has_plain_numbers and recorder.running:
+    if recorder.code.gets_plain_numbers and recorder.running:
         recorder.guard(place, value)
         return value
     if type(place) is Node and place.value_type is None:

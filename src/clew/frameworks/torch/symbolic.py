@@ -22,8 +22,10 @@ from torch.amp import autocast_mode
 from torch.autograd import grad_mode
 from torch.overrides import TorchFunctionMode, is_tensor_method_or_property
 
+from clew.capture.patches import Patches
 from clew.capture.symbolic.proxy import Proxy
 from clew.capture.symbolic.real_values import warn
+from clew.capture.symbolic.tracer import Tracer
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.signatures import check_for_mutable_operation
 from clew.ir.arguments import leaves, map_aggregate
@@ -38,7 +40,7 @@ _EXIT_INFERENCE = grad_mode._exit_inference_mode
 class Regions:
     """The regions that one trace is in."""
 
-    def __init__(self, tracer: Any) -> None:
+    def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
         self._before: list[Any] = []
         self._switch: Any = None
@@ -92,7 +94,7 @@ def _enters_inference(region: Any) -> tuple[Any, ...]:
     return _ENTER_INFERENCE, region.mode
 
 
-def install(patches: Any, regions_of: Callable[[], Regions | None]) -> None:
+def install(patches: Patches, regions_of: Callable[[], Regions | None]) -> None:
     """Let context managers that no function mode sees report; ``regions_of`` gives those of the current trace."""
     for manager, enters, exits in (
         (torch.amp.autocast, _enters_autocast, autocast_mode._exit_autocast),
@@ -219,7 +221,7 @@ _INTO_PYTHON = frozenset("__bool__ __int__ __float__ __index__ __complex__ item 
 class TensorWatch(TorchFunctionMode):
     """Sees all calls of torch during one trace."""
 
-    def __init__(self, tracer: Any, regions: Regions) -> None:
+    def __init__(self, tracer: Tracer, regions: Regions) -> None:
         super().__init__()
         self.tracer = tracer
         self.regions = regions
@@ -336,7 +338,7 @@ _regions: contextvars.ContextVar[Regions | None] = contextvars.ContextVar("clew_
 
 
 @contextmanager
-def watch_torch(tracer: Any, patches: Any) -> Iterator[None]:
+def watch_torch(tracer: Tracer, patches: Patches) -> Iterator[None]:
     """See what torch does for the time of one trace; the modules of the root are left as they were."""
     regions = Regions(tracer)
     install(patches, _regions.get)
@@ -357,7 +359,7 @@ def watch_torch(tracer: Any, patches: Any) -> Iterator[None]:
         state.put_back(tracer.defined_at)
 
 
-def _state_of(tracer: Any) -> dict[int, str]:
+def _state_of(tracer: Tracer) -> dict[int, str]:
     """The names of the root's buffers and other tensors, whose values may change between runs."""
     named = dict(tracer.root.named_buffers()) if isinstance(tracer.root, torch.nn.Module) else {}
     return {id(value): name for value, name in tracer.tensor_attrs.items()} | {id(b): name for name, b in named.items()}

@@ -186,9 +186,9 @@ class MadeGenerator(torch._C.Generator):
         """Recorded."""
         return self._call("get_state")
 
-    def set_state(self, state: Any) -> Any:  # type: ignore[override]
+    def set_state(self, new_state: Any) -> Any:
         """Recorded."""
-        return self._call("set_state", state)
+        return self._call("set_state", new_state)
 
     def clone_state(self) -> Any:
         """Not followed."""

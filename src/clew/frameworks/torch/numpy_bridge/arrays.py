@@ -169,13 +169,11 @@ class ArrayRecorder(NumpyRecorder):
     paths = _of_owner("paths")
     hooks = _of_owner("hooks")
     error_notes = _of_owner("error_notes")
-    outside_reads = _of_owner("outside_reads")
     state = _of_owner("state")
     surroundings = _of_owner("surroundings")
     call_variables = _of_owner("call_variables")
     open = _of_owner("open")
     running = _of_owner("running")
-    has_plain_numbers = _of_owner("has_plain_numbers")
     finishing = _of_owner("finishing")
     depth = _of_owner("depth")
 

@@ -163,7 +163,9 @@ def _name_of(function: Any, place: int) -> str:
     return names[place] if place < len(names) else f"arg{place}"
 
 
-def record(recorder: TorchRecorder, head: tuple[Any, ...], function: Any, run: Any, args: Any, kwargs: Any) -> Any:
+def record(
+    recorder: TorchRecorder, head: tuple[Any, ...], function: Any, run: Callable[..., Any], args: Any, kwargs: Any
+) -> Any:
     """Run ``run(body, args, kwargs)`` and record it as a call of ``head`` with the body, its values and operands."""
     if not callable(function):
         return run(function, args, kwargs)
