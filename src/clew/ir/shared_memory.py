@@ -99,7 +99,3 @@ class SharedMemory:
         for writer, written in self.writes.items():
             if any(self.group(one) is group for one in written):
                 yield writer
-
-    def is_overwritten_behind(self, node: Node, place: Node) -> bool:
-        """Whether something that stands behind ``place`` may write into the value of a node."""
-        return any(self.places[writer] > self.places[place] for writer in self.writers_of(node))

@@ -20,10 +20,11 @@ import numpy
 
 from clew.capture.bytecode.statements import is_only_shown
 from clew.capture.guards.notes import Variable
-from clew.capture.location import MISSING
+from clew.capture.location import MISSING, Location
 from clew.capture.recording.numbers import BINARY, operator_methods
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.containers import CODE, SIMPLE, contents, follows, refill
+from clew.capture.state.snapshot import Part
 from clew.ir.source import user_frame
 
 if TYPE_CHECKING:
@@ -331,7 +332,8 @@ class Places:
         self.recorder = recorder
         self.depth = depth
         self._seen: dict[int, Any] = {}
-        self._swaps: list[tuple[Callable[[], Any], Callable[[Any], None], Any, Any]] = []
+        self._swaps: list[tuple[Location, Any, Any]] = []
+        """Where stand-ins were put, what was there, and the stand-in."""
         self._defaults: list[tuple[FunctionType, Any]] = []
 
     def enter(self, variables: Iterable[Variable], functions: Iterable[Any], owners: Iterable[Any]) -> None:
@@ -351,7 +353,7 @@ class Places:
         new = self._replaced(value, self.depth)
         if new is not value:
             variable.put(new)
-            self._swap(variable.get, variable.put, value, new)
+            self._swaps.append((variable, value, new))
 
     def _default_values(self, function: Any) -> None:
         before = getattr(function, "__defaults__", None)
@@ -388,16 +390,13 @@ class Places:
         if swapped:
             refill(value, changed)
             for key, new in swapped.items():
-                self._swap(_reading(value, key), _writing(value, key), parts[key], new)
-
-    def _swap(self, get: Callable[[], Any], put: Callable[[Any], None], old: Any, new: Any) -> None:
-        self._swaps.append((get, put, old, new))
+                self._swaps.append((Part("", value, key), parts[key], new))
 
     def leave(self) -> None:
         """Put the arrays back where the program has left their stand-ins."""
-        for get, put, old, new in reversed(self._swaps):
-            if get() is new:
-                put(old)
+        for where, old, new in reversed(self._swaps):
+            if where.get() is new:
+                where.put(old)
         for function, before in self._defaults:
             function.__defaults__ = before
         self._swaps, self._defaults, self._seen = [], [], {}
@@ -405,25 +404,12 @@ class Places:
     @contextmanager
     def suspended(self) -> Iterator[None]:
         """For a call that stays whole the arrays themselves are in their places."""
-        active = [(get, put, old, new) for get, put, old, new in self._swaps if get() is new]
-        for _, put, old, _ in reversed(active):
-            put(old)
+        active = [(where, old, new) for where, old, new in self._swaps if where.get() is new]
+        for where, old, _ in reversed(active):
+            where.put(old)
         try:
             yield
         finally:
-            for get, put, old, new in active:
-                if get() is old:
-                    put(new)
-
-
-def _reading(holder: Any, key: Any) -> Callable[[], Any]:
-    return lambda: contents(holder).get(key)
-
-
-def _writing(holder: Any, key: Any) -> Callable[[Any], None]:
-    def put(value: Any) -> None:
-        parts = contents(holder)
-        parts[key] = value
-        refill(holder, parts)
-
-    return put
+            for where, old, new in active:
+                if where.get() is old:
+                    where.put(new)
