@@ -60,7 +60,6 @@ IDEAS = {
     "cli.targets": "the notation of programs on a command line",
     "cli.main": "the commands; the other importer is the shell",
     "frameworks.jax.control_flow": "equations with bodies",
-    "frameworks.tensorflow.control_flow": "operations with bodies",
     "frameworks.torch.entry_facts": "rules by which questions are answered at the entrance, judged against torch",
     "frameworks.torch.modules.calls": "how the call of one module becomes nodes",
     "frameworks.torch.modules.leaf_expressions": "a table: torch's small modules as expressions",

@@ -14,7 +14,7 @@ from typing import Any
 from unittest import mock
 
 from clew.capture.control_flow.alignment import Alignment
-from clew.capture.control_flow.node_equality import is_check, only_asks
+from clew.capture.control_flow.node_comparison import is_check, only_asks
 from clew.ir.arguments import map_aggregate
 from clew.ir.control_flow import cond
 from clew.ir.graph import Graph

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import clew
-from clew.capture.control_flow.handed_on import handed_on
+from clew.capture.control_flow.argument_uses import handed_on
 from clew.frameworks.numpy.capture import Run
 
 X = np.arange(12.0).reshape(3, 4)

@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Any
 
-from clew.capture.control_flow.node_equality import (
+from clew.capture.control_flow.node_comparison import (
     PLAIN,
     TOLD,
+    arrange,
     identity,
     is_calculated,
     is_check,
@@ -30,7 +31,6 @@ from clew.capture.control_flow.node_equality import (
     same_argument,
     same_body,
 )
-from clew.capture.control_flow.operand_order import arrange
 from clew.capture.guards.notes import Variable
 from clew.capture.recording.nested_programs import OpenBody
 from clew.ir.arguments import all_nodes, bodies_of, leaves, map_aggregate, map_arg, rebuilt_tuple

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.control_flow.body_recorder import Abandon, ConstructSite, End, Piece, PieceRecorder, with_leaves
-from clew.capture.control_flow.operand_order import arrange
+from clew.capture.control_flow.node_comparison import arrange
 from clew.capture.control_flow.paths import Paths
 from clew.capture.location import MISSING
 from clew.capture.recording.recorder import Pending, Scalar

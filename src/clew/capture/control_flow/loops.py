@@ -24,7 +24,7 @@ from clew.capture.control_flow.body_recorder import (
     with_leaves,
 )
 from clew.capture.control_flow.branches import Tying
-from clew.capture.control_flow.operand_order import arrange
+from clew.capture.control_flow.node_comparison import arrange
 from clew.capture.control_flow.paths import Paths
 from clew.capture.control_flow.runtime import RUNTIME, Outcome, Returned
 from clew.capture.guards.notes import require

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
-from clew.capture.control_flow.node_equality import identity, may_write, same_argument
+from clew.capture.control_flow.node_comparison import identity, may_write, same_argument
 from clew.capture.control_flow.recordings import (
     IN_LIBRARY,
     MOST_PATHS,

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from clew.capture.control_flow.alignment import Alignment, inline
-from clew.capture.control_flow.node_equality import (
+from clew.capture.control_flow.node_comparison import (
     TOLD,
+    arrange,
     identity,
     is_calculated,
     is_check,
@@ -25,7 +26,6 @@ from clew.capture.control_flow.node_equality import (
     only_asks,
     same_argument,
 )
-from clew.capture.control_flow.operand_order import arrange
 from clew.capture.control_flow.raising import raise_error
 from clew.capture.guards.lifting import is_context
 from clew.capture.guards.notes import describe, require

@@ -20,7 +20,7 @@ from clew.ir.effects import pure
 from clew.ir.node import Node
 
 if TYPE_CHECKING:
-    from clew.capture.control_flow.asked_arguments import Asked
+    from clew.capture.control_flow.argument_uses import Asked
     from clew.capture.recording.recorder import Recorder
 
 MOST_WAYS = 48

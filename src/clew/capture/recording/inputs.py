@@ -49,7 +49,7 @@ from clew.ir.guests import guest_of
 from clew.ir.node import Node
 
 if TYPE_CHECKING:
-    from clew.capture.control_flow.asked_arguments import Asked
+    from clew.capture.control_flow.argument_uses import Asked
 
 
 def bind(

@@ -22,7 +22,7 @@ from clew.capture.bytecode.handled_errors import ErrorWatch
 from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.captured import Captured, Pins
 from clew.capture.control_flow.body_recorder import Support
-from clew.capture.control_flow.operand_order import arrange_controls
+from clew.capture.control_flow.node_comparison import arrange_controls
 from clew.capture.control_flow.paths import Paths
 from clew.capture.control_flow.raising import arguments_of, is_raised, record_raise
 from clew.capture.control_flow.regions import Progress, Regions

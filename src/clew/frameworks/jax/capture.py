@@ -15,7 +15,7 @@ from typing import Any
 import jax
 
 from clew.capture.captured import Captured
-from clew.capture.control_flow.handed_on import Framework
+from clew.capture.control_flow.argument_uses import Framework
 from clew.capture.options import Options
 from clew.capture.patches import Patches
 from clew.capture.recording.run import Findings

@@ -17,9 +17,8 @@ from typing import Any
 from clew.capture.bytecode.handled_errors import refused_proxies
 from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.captured import Captured
-from clew.capture.control_flow.asked_arguments import asked_by
+from clew.capture.control_flow.argument_uses import Framework, asked_by, handed_on
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
-from clew.capture.control_flow.handed_on import Framework, handed_on
 from clew.capture.control_flow.paths import Paths
 from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable

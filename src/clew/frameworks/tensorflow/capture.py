@@ -21,7 +21,7 @@ from tensorflow.python import autograph
 
 from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.captured import Captured
-from clew.capture.control_flow.asked_arguments import asked_by
+from clew.capture.control_flow.argument_uses import asked_by
 from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.variables import WatchedVariables, may_count

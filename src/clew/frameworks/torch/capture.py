@@ -20,9 +20,9 @@ import torch
 from clew.capture.bytecode.handled_errors import refused_proxies
 from clew.capture.bytecode.try_blocks import ENTRANCES, RAISING_AGAIN
 from clew.capture.captured import Captured
-from clew.capture.control_flow.asked_arguments import asked_by
+from clew.capture.control_flow.argument_uses import asked_by
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
-from clew.capture.control_flow.operand_order import arrange_controls
+from clew.capture.control_flow.node_comparison import arrange_controls
 from clew.capture.control_flow.paths import Paths
 from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
