@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Any
 from clew import frameworks as frameworks  # announces the frameworks, imports none
 from clew import translate as _room  # noqa: F401  its name is that of a function here: it must not be put here later
 from clew.api import symbolic_trace, trace, trace_graph, trace_module, translate
-from clew.capture.symbolic import (
-    PH,
-    Proxy,
-    ProxyableClassMeta,
-    Tracer,
-    wrap,
-)
+from clew.capture.symbolic.inputs import PH
+from clew.capture.symbolic.proxy import Proxy
+from clew.capture.symbolic.tracer import ProxyableClassMeta, Tracer
+from clew.capture.symbolic.wrap import wrap
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import CaptureError, ClewError, GraphError, GuardError, TraceError
 from clew.ir.arguments import map_aggregate, map_arg

@@ -20,7 +20,7 @@ from clew.capture.captured import Pins
 from clew.capture.current_capture import LOCK, original_of
 from clew.capture.interrupts import DeferredSignals
 from clew.capture.options import Options, check_callable, given, stateful_objects, stateful_parts, static_names
-from clew.capture.symbolic import Tracer
+from clew.capture.symbolic.tracer import Tracer
 from clew.errors import CaptureError, a_or_an
 from clew.ir.guests import Guest
 from clew.runtime.choose import METHODS, framework_of, make_callable, make_captured, make_lazy, make_methods

@@ -8,23 +8,19 @@ Where the meaning is better than torch.fx's, and what is left out, is told in ``
 from collections.abc import Callable
 from typing import TypeVar
 
-from clew.capture.symbolic import (
-    PH,
+from clew.capture.symbolic.inputs import PH, PHBase, PHWithMeta
+from clew.capture.symbolic.proxy import (
     Attribute,
     GraphAppendingTracer,
     ParameterProxy,
-    PHBase,
-    PHWithMeta,
     Proxy,
-    ProxyableClassMeta,
     Scope,
     ScopeContextManager,
-    Tracer,
     TracerBase,
     assert_fn,
-    wrap,
 )
-from clew.capture.symbolic.tracer import is_symbolic_tracing
+from clew.capture.symbolic.tracer import ProxyableClassMeta, Tracer, is_symbolic_tracing
+from clew.capture.symbolic.wrap import wrap
 from clew.codegen.python import CodeGen, PythonCode, PyTreeCodeGen, PyTreeInfo
 from clew.codegen.statements import inplace_methods, magic_methods, reflectable_magic_methods
 from clew.errors import TraceError

@@ -3,9 +3,11 @@
 from typing import Any
 
 from clew import api
-from clew.capture.symbolic import PH, PHBase, PHWithMeta, ProxyableClassMeta, Tracer, wrap
+from clew.capture.symbolic.inputs import PH, PHBase, PHWithMeta
+from clew.capture.symbolic.tracer import ProxyableClassMeta, Tracer
 from clew.capture.symbolic.tracer import is_symbolic_tracing as is_fx_symbolic_tracing
 from clew.capture.symbolic.tracer import is_symbolic_tracing as is_fx_tracing
+from clew.capture.symbolic.wrap import wrap
 from clew.capture.symbolic.wrap import wrapped_functions as _wrapped_fns_to_patch
 from clew.capture.symbolic.wrap import wrapped_methods as _wrapped_methods_to_patch
 from clew.fx._lazy_graph_module import in_chosen_class

@@ -1,6 +1,6 @@
 """torch.fx.proxy: symbolic values, and what turns them into nodes."""
 
-from clew.capture.symbolic import (
+from clew.capture.symbolic.proxy import (
     Attribute,
     GraphAppendingTracer,
     ParameterProxy,

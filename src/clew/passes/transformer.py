@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from clew.capture.symbolic import GraphAppendingTracer, Proxy, Tracer
+from clew.capture.symbolic.proxy import GraphAppendingTracer, Proxy
+from clew.capture.symbolic.tracer import Tracer
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, guard
 from clew.ir.interpreter import Interpreter, last_uses
