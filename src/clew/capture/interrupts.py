@@ -18,6 +18,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
+from clew.ir.guests import FRAMEWORK_PACKAGES
 from clew.ir.source import is_installed_file
 
 _PAUSE = 0.003
@@ -25,14 +26,14 @@ _SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGALRM", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGVTALRM")
     if hasattr(signal, name)
 )  # fmt: skip
-_FRAMEWORKS = ("torch", "numpy", "jax", "jaxlib", "tensorflow", "keras", "optree")
+_LIBRARIES = FRAMEWORK_PACKAGES | {"optree"}
 
 
 def _folders() -> tuple[str, ...]:
     """Where code lies that is no program's: Clew's own, Python's and that of the frameworks."""
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     installed = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
-    known = [own, *(os.path.join(folder, name) for folder in installed for name in _FRAMEWORKS)]
+    known = [own, *(os.path.join(folder, name) for folder in installed for name in _LIBRARIES)]
     return tuple(folder + os.sep for folder in known)
 
 

@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
+FRAMEWORK_PACKAGES = frozenset({"torch", "numpy", "jax", "jaxlib", "tensorflow", "keras"})
+"""The packages of frameworks, whether they are there or not."""
+
 
 class Effect(enum.Enum):
     """What a call does besides computing its result. Not knowing counts as an effect."""
@@ -34,6 +37,8 @@ class Guest:
     """The framework's own class of symbolic values."""
     constant_classes: tuple[type, ...] = ()
     """Classes of plain values that a graph may hold as arguments."""
+    plain_modules: frozenset[str] = frozenset()
+    """Modules whose classes are those of plain values: dtypes, devices, shapes."""
     attribute_classes: tuple[type, ...] = ()
     """Classes of values that a traced program may use and that become attributes of the root."""
 
@@ -254,6 +259,14 @@ def package_of(value: Any) -> str:
             owner = type(owner)
         module = owner.__module__
     return module.partition(".")[0]
+
+
+def is_plain_value(value: Any) -> bool:
+    """Whether a value is a plain one of a framework's: a dtype, a device, a shape."""
+    module = type(value).__module__
+    home = module.partition(".")[0]
+    found = guest(home) if home in FRAMEWORK_PACKAGES else None
+    return found is not None and module in found.plain_modules
 
 
 def guest_of(value: Any) -> Guest | None:

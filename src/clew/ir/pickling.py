@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from clew.errors import GraphError
 from clew.ir.arguments import FLAT, Reference, all_nodes, map_aggregate
 from clew.ir.gc_pause import CollectorPaused
+from clew.ir.guests import FRAMEWORK_PACKAGES
 from clew.ir.lookup import OPEN_PACKAGES, NotFound, find, name_for
 from clew.ir.node import Node, set_source, set_type
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 _SURE = OPEN_PACKAGES | frozenset(sys.stdlib_module_names)
 """Packages that are there wherever a graph is loaded, or whose absence nothing helps."""
-_FRAMEWORKS = frozenset({"torch", "numpy", "jax", "jaxlib", "tensorflow", "keras"})
 _namedtuple: Any = collections.namedtuple
 _HOLDING = ("__array__", "state_dict")
 """What arrays, modules and optimizers have."""
@@ -222,7 +222,7 @@ def shape_of_class(kind: Any) -> tuple[str, tuple[str, ...]]:
 
 @functools.lru_cache(maxsize=4096)
 def _is_of_framework(kind: Any) -> bool:
-    is_theirs = kind.__module__.partition(".")[0] in _FRAMEWORKS
+    is_theirs = kind.__module__.partition(".")[0] in FRAMEWORK_PACKAGES
     return is_theirs and any(hasattr(kind, name) for name in _HOLDING)
 
 

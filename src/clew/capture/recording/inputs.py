@@ -45,7 +45,7 @@ from clew.capture.state.containers import (
     value_of,
 )
 from clew.errors import CaptureError, ExampleMismatch, a_or_an
-from clew.ir.guests import guest_of
+from clew.ir.guests import guest_of, is_plain_value
 from clew.ir.node import Node
 
 if TYPE_CHECKING:
@@ -381,7 +381,7 @@ class Inputs:
             fields = (self.enter(getattr(value, f), Pending(getattr, (place, f)), name) for f in value._fields)
             return type(value)(*fields)
         self.checks.append((notes.require_length, place, len(value)))
-        if type(value).__module__ == "torch":
+        if is_plain_value(value):
             return self.recorder.result(value, place)  # a shape, whose sizes are traced
         items = self._items(value, place, name)
         if self.identities is not None and all(map(operator.is_, items, value)):
@@ -471,7 +471,7 @@ class Inputs:
 
     def constant(self, value: Any, place: Any, name: str) -> Any:
         """A value that is the same in every call that the capture is good for."""
-        of_torch = type(value).__module__ in ("torch", "numpy.dtypes")
+        is_fact = is_plain_value(value)
         if isinstance(value, MethodType) and self._enters_owner(value):
             self.enter(value.__self__, Pending(getattr, (place, "__self__")), name)
         owner = value.__self__ if isinstance(value, MethodType) else value
@@ -482,11 +482,11 @@ class Inputs:
         elif isinstance(value, enum.Enum) or callable(value):
             self.checks.append((notes.require_same, place, value))
             self.callables.append(value)
-        elif isinstance(value, (*SIMPLE, frozenset, range)) or (of_torch and _has_equality(value)):
+        elif isinstance(value, (*SIMPLE, frozenset, range)) or (is_fact and _has_equality(value)):
             self.checks.append((notes.require, place, value))
             if self.identities is not None:
                 self.identities.note(value, place)
-        elif of_torch or self.recorder.is_end(value):
+        elif is_fact or self.recorder.is_end(value):
             self.checks.append((notes.require_same, place, value))
         else:
             raise _cannot_follow(name, value)

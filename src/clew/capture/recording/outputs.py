@@ -32,6 +32,7 @@ from clew.codegen.scope import Scope
 from clew.codegen.statements import SHOWN
 from clew.errors import CaptureError, GuardError, a_or_an
 from clew.ir.effects import pure
+from clew.ir.guests import is_plain_value
 from clew.ir.names import snake_case
 
 _CONSTANTS = (str, bytes, complex, int, float, bool, type(None), type(...), enum.Enum, range)
@@ -150,8 +151,8 @@ def _has_state(value: Any) -> bool:
 
 
 def _is_fixed(value: Any) -> bool:
-    """Whether a value is a plain one of torch's; a shape that the program has put together may hold traced numbers."""
-    if type(value).__module__ != "torch":
+    """Whether a value is a plain one of a framework's; a shape put together by the program may hold traced numbers."""
+    if not is_plain_value(value):
         return False
     return not isinstance(value, tuple) or not any(issubclass(type(item), Scalar) for item in value)
 

@@ -27,6 +27,7 @@ from typing import Any
 
 from clew.errors import CaptureError, a_or_an
 from clew.ir.effects import pure
+from clew.ir.guests import FRAMEWORK_PACKAGES
 from clew.ir.source import is_installed_file
 
 ITEM, ATTRIBUTE, MEMBER, VALUE = "item", "attribute", "member", "value"
@@ -40,8 +41,8 @@ _ROWS = (list, set)
 CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
 HOLDING_NOTHING = frozenset({*SIMPLE, *CODE})
 """Classes of values in which nothing can be changed that would be looked at."""
-_FOREIGN = frozenset(
-    "torch numpy jax jaxlib tensorflow keras builtins functools logging threading weakref re inspect enum clew "
+_FOREIGN = FRAMEWORK_PACKAGES | frozenset(
+    "builtins functools logging threading weakref re inspect enum clew "
     "optree typing ast dis io contextlib contextvars pathlib os sys concurrent asyncio multiprocessing loguru".split()
 )
 _AMBIENT = (contextvars.ContextVar, threading.local)

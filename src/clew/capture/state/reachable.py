@@ -26,9 +26,10 @@ from clew.capture.guards.saved_variables import HolderPath
 from clew.capture.state.containers import CODE, SIMPLE, look_up, slots_of
 from clew.errors import CaptureError
 from clew.ir.graph import Graph
+from clew.ir.guests import FRAMEWORK_PACKAGES
 from clew.ir.source import is_hidden, is_installed, is_installed_file
 
-_FOREIGN = frozenset(sys.stdlib_module_names) | {"torch", "numpy", "jax", "jaxlib", "tensorflow", "keras", "clew"}
+_FOREIGN = frozenset(sys.stdlib_module_names) | FRAMEWORK_PACKAGES | {"clew"}
 _MOST_FUNCTIONS = 1000
 
 

@@ -18,6 +18,7 @@ class NumpyGuest(Guest):
 
     package = "numpy"
     array_class = numpy.ndarray
+    plain_modules = frozenset({"numpy.dtypes"})
     constant_classes = (numpy.dtype, numpy.generic)
     capture = staticmethod(capture)
     function_effect = staticmethod(effects.function_effect)

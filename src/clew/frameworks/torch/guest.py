@@ -22,6 +22,7 @@ class TorchGuest(TracingAnswers):
     """What the rooms may ask about torch."""
 
     package = "torch"
+    plain_modules = frozenset({"torch"})
     capture = staticmethod(capture)
     function_effect = staticmethod(effects.function_effect)
     method_effect = staticmethod(effects.method_effect)
