@@ -32,6 +32,8 @@ from clew.ir.types import ArrayType, Type, parse_type, type_of
 from clew.runtime.function import GraphFunction
 
 if TYPE_CHECKING:
+    from clew.backends.compile import compile
+    from clew.backends.registry import Backend
     from clew.frameworks.torch.new_values import fitted, with_item
     from clew.io.bundle.files import load, save
     from clew.io.decompose import decompose
@@ -76,6 +78,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LATE = {
+    "Backend": "clew.backends.registry",
+    "compile": "clew.backends.compile",
     "GraphModule": "clew.runtime.module",
     "Transformer": "clew.passes.transformer",
     "ShapeProp": "clew.passes.shape_prop",
@@ -143,6 +147,7 @@ _LATE = {
 __all__ = [
     "PH",
     "ArrayType",
+    "Backend",
     "CaptureError",
     "ClewError",
     "CodeGen",
@@ -179,6 +184,7 @@ __all__ = [
     "choose",
     "common_subexpressions",
     "compare",
+    "compile",
     "cond",
     "constant_folding",
     "convert_dtype",

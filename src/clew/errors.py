@@ -261,3 +261,7 @@ class TargetError(ClewError, RuntimeError):
 
 class TranslationError(ClewError, NotImplementedError):
     """A program cannot be carried over to another framework."""
+
+
+class BackendError(ClewError, RuntimeError):
+    """A back end that is not there, or that cannot compile a program."""

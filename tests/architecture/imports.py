@@ -29,6 +29,7 @@ ROOMS = (
     "translate",
     "viewer",
     "api",
+    "backends",
     "fx",
     "__init__",
     "cli",

@@ -65,6 +65,7 @@ class Explanation:
     constants: list[Row] = field(default_factory=list)
     attempts: list[Row] = field(default_factory=list)
     opaque: list[Row] = field(default_factory=list)
+    islands: list[Row] = field(default_factory=list)
     hints: list[Row] = field(default_factory=list)
 
     @property
@@ -109,6 +110,7 @@ class Explanation:
             "constants": self.constants,
             "calls that must not fail, since the program catches their errors": self.attempts,
             "calls that nobody vouches for, kept as they are": self.opaque,
+            "islands: what the back end leaves to Python": self.islands,
             "to make it more general": self.hints,
         }
         return [(title, rows) for title, rows in found.items() if rows]
@@ -170,8 +172,17 @@ def _explained(name: str, graph: Graph) -> Explanation:
         constants=_constants(graph, working),
         attempts=[_call(node, node.args[0]) for node in tried],
         opaque=_opaque(graph, aside | set(tried)),
+        islands=_islands(graph),
         hints=[hint for place, hint in enumerate(hints) if hint["what to do"] and hint not in hints[:place]],
     )
+
+
+def _islands(graph: Graph) -> list[Row]:
+    """The calls that a back end does not make, also those that its segments have found out so far."""
+    nodes = list(all_nodes(graph))
+    found = [(node, node.meta["island"]) for node in nodes if "island" in node.meta]
+    found += [one for node in nodes for one in getattr(node.target, "islands", ())]
+    return [{"why": why, **_call(node, node.target)} for node, why in found]
 
 
 def _opaque(graph: Graph, aside: set[Node]) -> list[Row]:
