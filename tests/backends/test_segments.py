@@ -1,5 +1,8 @@
-"""Segments of torch programs do what the program does. The engine of these tests compiles nothing, but takes the program
-apart as Inductor does, through AOTAutograd: that is fast, and what may go wrong in a segment goes wrong there."""
+"""Segments of torch programs do what the program does.
+
+The engine of these tests compiles nothing, but takes the program apart as Inductor does, through AOTAutograd: that is
+fast, and what may go wrong in a segment goes wrong there.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,9 @@ class Aot(TorchBackend):
     def compiled(self, flat: Any, fakes: list[Any], mode: Any, example: list[Any]) -> Any:
         self.compiled_programs += 1
         with tracing(TracingContext(mode)):
-            return aot_autograd(fw_compiler=lambda graph, inputs: make_boxed_func(graph.forward),
-                                keep_inference_input_mutations=True)(fx_module(flat, len(fakes)), fakes)
+            return aot_autograd(
+                fw_compiler=lambda graph, inputs: make_boxed_func(graph.forward), keep_inference_input_mutations=True
+            )(fx_module(flat, len(fakes)), fakes)
 
 
 def compiled(fn: Any, *args: Any, engine: Any = None, **options: Any) -> Any:
@@ -302,7 +306,8 @@ def test_a_layer_that_is_replaced_or_listened_to() -> None:
     made = compiled(model, X)
     made(X)
     heard = []
-    handle = made.get_submodule("0").register_forward_hook(lambda module, args, result: heard.append(result) or result + 1)
+    layer = made.get_submodule("0")
+    handle = layer.register_forward_hook(lambda module, args, result: heard.append(result) or result + 1)
     torch.testing.assert_close(made(X), torch.relu(model[0](X)))
     assert len(heard) == 2
     handle.remove()

@@ -121,6 +121,3 @@ def _common_reason(node: Node) -> str:
     if node.op == "call_function" and sets_state(node.target):
         return "it sets state of the program"
     return "nobody vouches for what it does" if effect_of(node) is Effect.UNKNOWN else ""
-
-
-

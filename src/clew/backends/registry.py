@@ -20,18 +20,15 @@ GROUP = "clew.backends"
 _OWN = {
     "python": "clew.backends.registry.Python",
     "inductor": "clew.backends.inductor.Inductor",
-    "cudagraphs": "clew.backends.cudagraphs.CudaGraphs",
-    "xla": "clew.backends.xla.Xla",
-    "onnxruntime": "clew.backends.onnxruntime.OnnxRuntime",
 }
+_NEEDS = {"inductor": ("torch",)}
+"""What must be installed for them."""
 
 
 class Backend:
     """What a back end tells of itself. ``segment`` is all that one of another package must define."""
 
     name = ""
-    packages: tuple[str, ...] = ()
-    """What must be installed."""
     keeps_all = False
     """Whether the program stays as it is: there is nothing to compile."""
 
@@ -71,22 +68,21 @@ def backend_named(wanted: Any) -> Backend:
     made = found() if isinstance(found, type) else found
     if not isinstance(made, Backend):
         raise BackendError(f"the back end {wanted!r} is {a_or_an(made)}", fixes=("derive it from clew.Backend",))
-    for package in made.packages:
-        if importlib.util.find_spec(package) is None:
-            raise MissingFramework(
-                f"backend={wanted!r} needs {package}, which is not installed", fixes=(f"pip install {package}",)
-            )
     return made
+
+
+def _check_installed(wanted: str, package: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        raise MissingFramework(
+            f"backend={wanted!r} needs {package}, which is not installed", fixes=(f"pip install {package}",)
+        )
 
 
 def _loaded(wanted: Any) -> Any:
     if wanted in _OWN:
         module, _, name = _OWN[wanted].rpartition(".")
-        package = {"inductor": "torch", "cudagraphs": "torch", "xla": "jax", "onnxruntime": "onnxruntime"}.get(wanted)
-        if package is not None and importlib.util.find_spec(package) is None:
-            raise MissingFramework(
-                f"backend={wanted!r} needs {package}, which is not installed", fixes=(f"pip install {package}",)
-            )
+        for package in _NEEDS.get(wanted, ()):
+            _check_installed(wanted, package)
         return getattr(importlib.import_module(module), name)
     for one in entry_points(group=GROUP):
         if one.name == wanted:

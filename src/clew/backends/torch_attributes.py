@@ -60,8 +60,9 @@ class Attributes:
     def __init__(self, graph: Graph, root: Any) -> None:
         self.root = root
         self.paths = list(dict.fromkeys(str(node.target) for node in graph.find_nodes(op="get_attr")))
-        self.layers = {str(node.target): root.get_submodule(str(node.target)) for node in graph.nodes
-                       if node.op == "call_module"}
+        self.layers = {
+            str(node.target): root.get_submodule(str(node.target)) for node in graph.nodes if node.op == "call_module"
+        }
         self.names: list[tuple[str, str]] = []
         """For each tensor that is read: the path of the layer, empty for an attribute, and its path in there."""
         self.plain_paths: list[str] = []
@@ -86,7 +87,9 @@ class Attributes:
     # ---- the function that reads ---------------------------------------------------------------------------------
 
     def _make(self) -> Callable[[], Reading | None]:
-        tensors, plain, settings = [], [], []
+        tensors: list[str] = []
+        plain: list[str] = []
+        settings: list[str] = []
         for path in self.paths:
             self._way(path.rpartition(".")[0])
             table, name = holder_of(self.root, path) or ({}, path)

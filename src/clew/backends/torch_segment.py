@@ -85,14 +85,16 @@ class Variant(NamedTuple):
             return False
         if not self.tests[0].check() or not self.tests[1].check(*[leaves[place] for place in self.tensors]):
             return False
-        return self.holds is None or self.holds({f"v{place}": leaves[place] for place in (*self.tensors, *self.numbers)})
+        return self.holds is None or self.holds(
+            {f"v{place}": leaves[place] for place in (*self.tensors, *self.numbers)}
+        )
 
 
 class Flat(NamedTuple):
     """What a back end compiles: a function of tensors and numbers that gives a tuple of so many."""
 
     run: Callable[..., tuple[Any, ...]]
-    count: int
+    results: int
 
 
 class Torn(Exception):
@@ -158,10 +160,10 @@ class TorchSegment:
             read = self._attributes.read(root)
         if read is None:
             return None
+        structure: Any = len(values)
+        leaves = list(values)
         if any(type(value) in _NESTS for value in values):
             leaves, structure = tree.flatten(values)
-        else:
-            leaves, structure = list(values), len(values)
         return Inputs([*leaves, *read[0]], len(leaves), structure, read[1])
 
     def _run_plainly(self, root: Any, values: tuple[Any, ...]) -> Any:
@@ -278,12 +280,13 @@ class TorchSegment:
         """A fake of each tensor, a symbol for each number that is one; the sources by which conditions name them."""
         shapes = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False)
         mode = FakeTensorMode(shape_env=shapes, allow_non_fake_inputs=True)
-        fakes, sources = [], []
+        fakes: list[Any] = []
+        sources: list[Any] = []
         for place, (leaf, kind) in enumerate(zip(inputs.leaves, kinds, strict=True)):
             source = torch._dynamo.source.ConstantSource(f"v{place}")
             if isinstance(kind, list):
                 dims = [DimDynamic.DYNAMIC if is_symbol else DimDynamic.STATIC for is_symbol in kind]
-                context = StatelessSymbolicContext(dims)
+                context: Any = StatelessSymbolicContext(dims)
                 fakes.append(mode.from_tensor(leaf, source=source, symbolic_context=context))
                 sources.append(source)
             elif kind:
@@ -335,7 +338,7 @@ def _where(graph: Graph) -> str:
 
 
 def _tensor_tests(leaves: list[Any], places: list[int], kinds: list[Any], writes: bool) -> Any:
-    """Torch's own test of tensors: types, dispatch keys, dtypes, devices, sizes and strides, and that none is another."""
+    """Torch's own test of tensors: types, dispatch keys, dtypes, devices, sizes, strides, and that none is another."""
     tensors = [leaves[place] for place in places]
     sizes = [[None if is_symbol else size for size, is_symbol in zip(leaves[place].shape, kinds[place], strict=True)]
              for place in places]  # fmt: skip
@@ -344,8 +347,10 @@ def _tensor_tests(leaves: list[Any], places: list[int], kinds: list[Any], writes
 
 
 class _TensorTests:
-    """That test, for tensors some of which may be one object: each object is tested once. Where the segment writes, also
-    which tensors share memory, and where they begin in it."""
+    """That test, for tensors some of which may be one object: each object is tested once.
+
+    Where the segment writes, also which tensors share memory, and where they begin in it.
+    """
 
     def __init__(self, tensors: list[torch.Tensor], sizes: list[Any], strides: list[Any], writes: bool) -> None:
         self.same = _same(tensors)
@@ -383,7 +388,9 @@ def _memory(tensors: Sequence[Any]) -> list[tuple[int, int]] | None:
     return [(group[0], tensors[place].storage_offset()) for group in shared for place in group]
 
 
-def _conditions(mode: FakeTensorMode, symbolic: list[Any], sources: list[Any]) -> Callable[[dict[str, Any]], bool] | None:
+def _conditions(
+    mode: FakeTensorMode, symbolic: list[Any], sources: list[Any]
+) -> Callable[[dict[str, Any]], bool] | None:
     """A test of the sizes and numbers that are symbols; None if there are none."""
     shapes: Any = mode.shape_env
     if not shapes.var_to_range and not shapes.guards:
