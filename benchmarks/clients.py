@@ -13,6 +13,7 @@ import contextlib
 import copy
 import importlib
 import json
+import operator
 import re
 import subprocess
 import sys
@@ -80,6 +81,17 @@ class Functional(nn.Module):
 
     def forward(self, x: Any) -> Any:
         return nn.functional.relu(nn.functional.linear(x, self.weight, self.bias)) * 2 + 1
+
+
+class Parallel(nn.Module):
+    """Two linear layers that take the same value."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right = nn.Linear(4, 5), nn.Linear(4, 5)
+
+    def forward(self, x: Any) -> Any:
+        return self.left(x) + self.right(x)
 
 
 def head(width: int) -> list[nn.Module]:
@@ -237,18 +249,35 @@ def einsum(fx: Any) -> Iterator[Case]:
 
 def composer(fx: Any) -> Iterator[Case]:
     utils = importlib.import_module("composer.utils.fx_utils")
-    for name in ("residual", "two residuals"):
-        model, x = models()[name]
+    resnet = importlib.import_module("torchvision.models").resnet18
+    operations = {"layers": nn.Conv2d, "calls": [operator.add, torch.add, torch.relu, "mean"]}
+    for name, (model, x) in models().items():
+        def replaced(model: nn.Module = model) -> Any:
+            return targets(utils.replace_op(fx.symbolic_trace(model), [torch.relu, operator.add], torch.mul))
 
-        def detected(model: nn.Module = model) -> Any:
-            return len(utils.detect_residual_pattern(fx.symbolic_trace(model)))
+        def fused(model: nn.Module = model, x: Any = x) -> Any:
+            found = utils.fuse_parallel_linears(fx.symbolic_trace(model))
+            return targets(found), found(x).shape
 
-        def stochastic(model: nn.Module = model, x: Any = x) -> Any:
-            replaced, count = utils.apply_stochastic_residual(fx.symbolic_trace(model), 0.2)
-            return count, replaced.eval()(x).shape
+        for kind, wanted in operations.items():
+            yield f"count {kind}: {name}", lambda model=model, wanted=wanted: utils.count_op_instances(
+                fx.symbolic_trace(model), wanted
+            )
+        yield f"replace: {name}", replaced
+        yield f"fuse linears: {name}", fused
 
-        yield f"patterns: {name}", detected
-        yield f"stochastic residual: {name}", stochastic
+    def parallel() -> Any:
+        found = utils.fuse_parallel_linears(fx.symbolic_trace(Parallel()))
+        return targets(found), found(torch.rand(3, 4)).shape
+
+    def stochastic(rate: float) -> Any:
+        torch.manual_seed(0)
+        found, count = utils.apply_stochastic_residual(fx.symbolic_trace(resnet().eval()), rate)
+        return count, targets(found), found.eval()(torch.rand(1, 3, 32, 32))
+
+    yield "fuse linears: parallel", parallel
+    for rate in (0.0, 0.2):
+        yield f"stochastic residual, {rate}: resnet18", lambda rate=rate: stochastic(rate)
 
 
 def geometric(fx: Any) -> Iterator[Case]:

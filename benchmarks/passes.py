@@ -286,8 +286,9 @@ def prepare(suite: str, chosen: list[str], seconds: int) -> Callable[[str], dict
 
 def _run_corpus(chosen: argparse.Namespace, console: Console) -> None:
     done = {row["name"]: row for row in _read(chosen.results) if row["suite"] == chosen.suite}
-    names = chosen.only or [name for name in suite_named(chosen.suite).names() if not _is_done(done.get(name), chosen)]
-    names = names[:: chosen.every][: chosen.limit]
+    sample = suite_named(chosen.suite).names()[:: chosen.every]
+    names = chosen.only or [name for name in sample if not _is_done(done.get(name), chosen)]
+    names = names[: chosen.limit]
     columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     work = functools.partial(prepare, chosen.suite, chosen.passes, chosen.seconds)
     with Progress(TextColumn("{task.fields[name]:<40}"), *columns, console=console) as progress:

@@ -64,6 +64,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.write_text(SOURCE)
     (tmp_path / "broken_in_the_test.py").write_text("import torch\nx = torch.ones(2) @ torch.ones(3)\n")
     (tmp_path / "arrays_of_the_test.py").write_text("import numpy as np\n\ndef double(x):\n    return np.sin(x) * 2\n")
+    (tmp_path / "no_bundle.txt").write_text("nothing")
     monkeypatch.chdir(tmp_path)
     for name in ("net_of_the_test", "broken_in_the_test", "arrays_of_the_test"):
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -124,7 +125,10 @@ def test_a_capture_is_checked_explained_and_measured(file: Path, capsys: Any) ->
         (["trace", "net_of_the_test.py:Needy", "x=f32[2]"], 5, "missing 1 required positional argument: 'width'"),
         (["trace", "broken_in_the_test.py:Net", "x=f32[2]"], 5, "broken_in_the_test.py:2"),
         (["trace", "net_of_the_test.py:Net", "x=f32[2,5]"], 5, "the program failed on these inputs: RuntimeError"),
-        (["show", "net_of_the_test.py"], 5, "is no bundle, or is damaged"),
+        (["show", "net_of_the_test.py"], 2, "names no program of that file"),
+        (["show", "net_of_the_test.py"], 2, "net_of_the_test.py:Net"),
+        (["code", "net_of_the_test.py:Net"], 2, "inputs look like x=f32[2,3]"),
+        (["show", "no_bundle.txt"], 5, "is no bundle, or is damaged"),
         (["verify", "--nonsense"], 2, "No such option"),
         (["show", "missing.clew"], 5, "there is no file missing.clew"),
     ],

@@ -23,7 +23,7 @@ import clew
 from clew import config
 from clew.cli import doctor as doctors
 from clew.cli import inputs, targets
-from clew.errors import CaptureError, ClewError, GuardError, TraceError, TranslationError, UsageError
+from clew.errors import CaptureError, ClewError, ExampleMismatch, GuardError, TraceError, TranslationError, UsageError
 from clew.frameworks import PACKAGES
 
 NO, USAGE, REFUSED, GUARDED, FAULT = 1, 2, 3, 4, 5
@@ -121,6 +121,8 @@ def _program_fails() -> Iterator[None]:
     """An error of the program itself is told in one message, like those of Clew."""
     try:
         yield
+    except ExampleMismatch as error:
+        raise UsageError(error.what, fixes=[f"inputs look like {inputs.FORMS}"]) from error
     except ClewError:
         raise
     except Exception as error:

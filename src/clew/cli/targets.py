@@ -8,6 +8,7 @@ user wants training.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -43,6 +44,8 @@ class Target:
 
 def find(text: str, *, framework: str | None = None, allow: Collection[str] = (), train: bool = False) -> Target:
     """The program of a target."""
+    if text.endswith(".py"):
+        raise UsageError(f"{text!r} names no program of that file", fixes=_programs_in(Path(text)))
     if text.endswith(".clew") or (":" not in text and Path(text).is_file()):
         captured = load(text, allow=allow or None)
         return Target(text, captured, framework or getattr(type(captured), "framework", "") or "torch", True)
@@ -85,6 +88,19 @@ def _module(place: str) -> ModuleType:
         raise failed(f"importing {place} failed", error) from error
     finally:
         sys.path.pop(0)
+
+
+def _programs_in(path: Path) -> list[str]:
+    """How the programs of a file are named; the file is not run for that."""
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}")
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (SyntaxError, ValueError):
+        return [FORMS[1]]
+    names = [one.name for one in body if isinstance(one, kinds) and not one.name.startswith("_")]
+    return [f"{path}:{name}" for name in names[:12]] or [FORMS[1]]
 
 
 def _file(path: Path) -> ModuleType:
