@@ -6,7 +6,7 @@ for every program, and worked out once; in the modules of a program they are loo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -14,10 +14,13 @@ from typing import Any
 from clew.capture.patches import Patches, Stock
 from clew.capture.python import clocks, files, imported_names, random_numbers, system
 from clew.capture.python.listener import Listener, listening
+from clew.capture.recording.example_recorder import ExampleRecorder
+from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.ir.source import is_installed
 
+_RECORDERS = random_numbers.recorders()
 _CONTAINERS = (dict, list, tuple, set, frozenset)
 _MOST_ITEMS = 1000
 _FUNCTIONS = (BuiltinFunctionType, MethodType)
@@ -86,3 +89,27 @@ def _with_functions_as_defaults(functions: Iterable[FunctionType]) -> list[Funct
         if not kinds.isdisjoint(_FUNCTIONS):
             found.append(one)
     return found
+
+
+class RecordingListener(Listener):
+    """The listener of a run on an example: clocks and draws are calls of the graph."""
+
+    recorder: ExampleRecorder
+    fixes = ('keep the function that does it as one call: clew.wrap("its_name") at module level',)
+    kind = CannotFollow
+
+    def is_listening(self) -> bool:
+        """Whether the program itself runs now, and not the inside of a recorded call."""
+        return self.recorder.running and not self.recorder.depth
+
+    def clock(self, name: str, value: Any) -> Any:
+        """The graph reads the clock again."""
+        return self.recorder.result(value, self.recorder.create(clocks.clock, (name,)))
+
+    def draw(self, name: str, stream: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """The graph draws again."""
+        return _RECORDERS[name](self.recorder, stream, original, args, kwargs)
+
+    def has_stream(self, stream: Any) -> bool:
+        """Whether draws from a stream are followed."""
+        return any(stream is own for own in self.recorder.streams.own)

@@ -26,9 +26,7 @@ from clew.capture.guards.variable_reads import Reads
 from clew.capture.options import Options
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
-from clew.capture.python.clocks import clock
 from clew.capture.python.listener import Listener
-from clew.capture.python.random_numbers import recorders
 from clew.capture.recording import numbers
 from clew.capture.recording.alternatives import Choices
 from clew.capture.recording.inputs import bind
@@ -314,39 +312,27 @@ def capture_by(
     return captured
 
 
-_RECORDERS = recorders()
 _STATES = ("getstate", "setstate")
 
 
-class NumpyListener(Listener):
+class NumpyListener(replacements.RecordingListener):
     """The listener of one run."""
 
-    recorder: NumpyRecorder
-    fixes = ('keep the function that does it as one call: clew.wrap("its_name") at module level',)
-    kind = CannotFollow
     through = (NUMPY_FOLDER,)
-
-    def is_listening(self) -> bool:
-        """Whether the program itself runs now, and not the inside of a recorded call."""
-        return self.recorder.running and not self.recorder.depth
 
     def clock(self, name: str, value: Any) -> Any:
         """The graph reads the clock again."""
         self._check_place(name)
-        return self.recorder.result(value, self.recorder.create(clock, (name,)))
+        return super().clock(name, value)
 
     def draw(self, name: str, stream: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """The graph draws again; where a stream stands, it could not remember."""
         self._check_place(name)
         if name in _STATES:
             raise self.refusal(f"{name} of a stream of random numbers")
-        return _RECORDERS[name](self.recorder, stream, original, args, kwargs)
+        return super().draw(name, stream, original, args, kwargs)
 
     def _check_place(self, name: str) -> None:
         """A function that was handed to another one is run as often as that one likes: there nothing is asked anew."""
         if self.recorder.bodies.is_in_function:
             raise self.refusal(f"{name} inside of a function that is handed to another one")
-
-    def has_stream(self, stream: Any) -> bool:
-        """Whether draws from a stream are followed."""
-        return any(stream is own for own in self.recorder.streams.own)

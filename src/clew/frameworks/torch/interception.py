@@ -20,10 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from clew.capture.patches import Patches, Stock
 from clew.capture.python import imported_names, replacements
-from clew.capture.python.clocks import clock
 from clew.capture.python.files import refusing
-from clew.capture.python.listener import Listener
-from clew.capture.python.random_numbers import recorders
 from clew.capture.recording.list_proxies import ListProxy, StateListProxy, TupleProxy
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.recorder import Scalar
@@ -99,20 +96,11 @@ def install_in(
 # draws while the program runs is heard, libraries too; clocks are those that the program's modules read.
 
 
-_RECORDERS = recorders()
-
-
-class TorchListener(Listener):
+class TorchListener(replacements.RecordingListener):
     """The listener of one run."""
 
     recorder: TorchRecorder
-    fixes = ('keep the function that does it as one call: clew.wrap("its_name") at module level',)
-    kind = CannotFollow
     through = (NUMPY_FOLDER,)
-
-    def is_listening(self) -> bool:
-        """Whether the program itself runs now, and not the inside of a recorded call."""
-        return self.recorder.running and not self.recorder.depth
 
     def is_own(self, frame: FrameType | None) -> bool:
         """Whether one of the program's modules has called."""
@@ -121,18 +109,6 @@ class TorchListener(Listener):
     def hears(self, frame: FrameType | None) -> bool:
         """Libraries count too, torch itself among them."""
         return True
-
-    def clock(self, name: str, value: Any) -> Any:
-        """The graph reads the clock again."""
-        return self.recorder.result(value, self.recorder.create(clock, (name,)))
-
-    def draw(self, name: str, stream: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """The graph draws again."""
-        return _RECORDERS[name](self.recorder, stream, original, args, kwargs)
-
-    def has_stream(self, stream: Any) -> bool:
-        """Whether draws from a stream are followed."""
-        return any(stream is own for own in self.recorder.streams.own)
 
 
 def _install_saving(patches: Patches) -> None:
