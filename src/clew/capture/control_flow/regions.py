@@ -27,8 +27,8 @@ from clew.capture.recording.list_proxies import IteratorProxy, ListProxy, TupleP
 from clew.capture.recording.numbers import traced_range
 from clew.capture.recording.recorder import Scalar
 from clew.capture.restart import Restart
-from clew.capture.state.reach_cache import names_stored
 from clew.capture.state.snapshot import ReachableState, Snapshot
+from clew.capture.state.surroundings import names_stored
 from clew.errors import CaptureError
 from clew.ir.control_flow import cond
 from clew.ir.effects import pure

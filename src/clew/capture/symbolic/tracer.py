@@ -12,24 +12,25 @@ import copy
 import inspect
 import math
 import types
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from clew.capture.interrupts import DeferredSignals
 from clew.capture.patches import Patches
 from clew.capture.symbolic import inputs, proxy
 from clew.capture.symbolic.proxy import ARGUMENTS, ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
-from clew.capture.symbolic.real_values import watching
 from clew.capture.symbolic.wrap import find_proxy, install, install_by_identity, install_those_of, original_of
 from clew.codegen.python import PyTreeCodeGen
+from clew.errors import TraceWarning, compose
 from clew.ir.graph import Graph
 from clew.ir.guests import Guest, guest, module_guest, present
 from clew.ir.module_calls import note_call
 from clew.ir.node import Node
-from clew.ir.source import SourceLine
+from clew.ir.source import SourceLine, user_source
 
 _running: contextvars.ContextVar[_Run | None] = contextvars.ContextVar("clew_symbolic_trace", default=None)
 
@@ -398,3 +399,36 @@ class ProxyableClassMeta(type):
 def is_proxyable(kind: type) -> bool:
     """True for classes made by ``ProxyableClassMeta``."""
     return kind in _proxyable
+
+
+# ---- what a trace sees besides proxies -------------------------------------------------------------------------------
+#
+# Work on real arrays, switched modes, changed state. A framework registers how it is watched when it is imported;
+# ``watching`` holds all watches for the time of one trace. ``warn`` tells the user, with the line, of an assumption
+# that the graph will not check.
+
+
+Watch = Callable[["Tracer", Patches], AbstractContextManager[Any]]
+_watches: dict[str, Watch] = {}
+
+
+def register_watch(package: str, watch: Watch) -> None:
+    """``watch(tracer, patches)`` gives the context manager that sees what ``package`` does during a trace."""
+    _watches[package] = watch
+
+
+@contextmanager
+def watching(tracer: Tracer, patches: Patches) -> Iterator[None]:
+    """Let all frameworks that are awake be watched."""
+    with ExitStack() as stack:
+        for watch in list(_watches.values()):
+            stack.enter_context(watch(tracer, patches))
+        yield
+
+
+def warn(what: str, why: str, *fixes: str, place: SourceLine | None = None) -> None:
+    """Tell the user of something that the graph holds as it was while tracing."""
+    source = user_source() if place is None else place
+    text = compose(what, "" if source is None else source.describe(), why, fixes)
+    filename, line = (source.filename, source.lineno) if source is not None else ("<unknown>", 1)
+    warnings.warn_explicit(text, TraceWarning, filename, line)

@@ -8,7 +8,7 @@ import torch
 from torch.fx import _symbolic_trace
 from torch.utils import _pytree as pytree
 
-from clew.capture.symbolic.real_values import register_watch
+from clew.capture.symbolic.tracer import register_watch
 from clew.frameworks.torch import effects, names, signatures, types, unseen_writes
 from clew.frameworks.torch.capture import capture
 from clew.frameworks.torch.modules import hooks

@@ -24,8 +24,7 @@ from torch.overrides import TorchFunctionMode, is_tensor_method_or_property
 
 from clew.capture.patches import Patches
 from clew.capture.symbolic.proxy import Proxy
-from clew.capture.symbolic.real_values import warn
-from clew.capture.symbolic.tracer import Tracer
+from clew.capture.symbolic.tracer import Tracer, warn
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.signatures import check_for_mutable_operation
 from clew.ir.arguments import leaves, map_aggregate
