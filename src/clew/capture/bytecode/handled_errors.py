@@ -76,7 +76,7 @@ class ErrorWatch:
         return self._raised
 
     def is_foreign(self, error: BaseException | None, trace: TracebackType | None) -> bool:
-        """Whether an error may be there because a function was given a stand-in."""
+        """Whether an error may be there because a function was given a proxy."""
         if not isinstance(error, Exception) or isinstance(error, _OF_THE_WORLD) or trace is None:
             return False
         if isinstance(error, AttributeError):

@@ -386,7 +386,7 @@ class ExampleRun:
     # ---- how a run ends ------------------------------------------------------------------------------------------
 
     def _watch_errors(self) -> ErrorWatch:
-        """What sees errors that the program catches, and that stand-ins may have caused."""
+        """What sees errors that the program catches, and that proxies may have caused."""
         codes = [function.__code__ for function in self.functions]
         self.errors = ErrorWatch(codes, Scalar, self.recorder.error_notes.failed)
         return self.errors

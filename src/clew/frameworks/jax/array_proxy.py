@@ -143,6 +143,6 @@ class NativeTracer(private.Tracer):  # type: ignore[misc]
 
 
 def traced_in(value: Any) -> Any:
-    """The stand-in that a tracer of ours is; None for all other values."""
+    """The proxy that a tracer of ours is; None for all other values."""
     kind = type(value)
     return value if kind is TracedJaxArray else value.traced if kind is NativeTracer else None

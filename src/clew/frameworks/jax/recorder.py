@@ -85,11 +85,11 @@ class JaxRecorder(NumpyRecorder):
     # ---- values --------------------------------------------------------------------------------------------------
 
     def is_array(self, value: Any) -> bool:
-        """True for what a stand-in is made of: arrays of JAX and what a NumPy program has."""
+        """True for what a proxy is made of: arrays of JAX and what a NumPy program has."""
         return (isinstance(value, jax.Array) and not is_traced(value)) or super().is_array(value)
 
     def is_end(self, value: Any) -> bool:
-        """True for arrays, stand-ins and dtypes: what is in them is followed by other means."""
+        """True for arrays, proxies and dtypes: what is in them is followed by other means."""
         return isinstance(value, (jax.Array, private.Tracer)) or super().is_end(value)
 
     def takes(self, value: Any) -> bool:
@@ -97,7 +97,7 @@ class JaxRecorder(NumpyRecorder):
         return True
 
     def enter(self, value: Any, place: Any) -> Any:
-        """The stand-in of an array from outside, one for each array."""
+        """The proxy of an array from outside, one for each array."""
         if not isinstance(value, jax.Array):
             return super().enter(value, place)
         known = self.standing.get(id(value))
@@ -130,7 +130,7 @@ class JaxRecorder(NumpyRecorder):
         return super().argument(value if original is None else original)
 
     def concrete(self, value: Any) -> Any:
-        """The value with arrays and numbers in the place of stand-ins."""
+        """The value with arrays and numbers in the place of proxies."""
         if type(value) is NativeTracer:
             return value.traced.plain
         if callable(value) and not is_traced(value) and not isinstance(value, type) and is_leaf_of_jax(value):
@@ -161,7 +161,7 @@ class JaxRecorder(NumpyRecorder):
         return self._nest(value, place)
 
     def tracer(self, value: Any, place: Any) -> Any:
-        """The stand-in of an array of JAX."""
+        """The proxy of an array of JAX."""
         new = made_stand_in(TracedJaxArray, value, place, self)
         object.__setattr__(new, "_trace", self.trace)
         return new
@@ -211,7 +211,7 @@ class JaxRecorder(NumpyRecorder):
         return function(*_mapped(native, args), **_mapped(native, kwargs))
 
     def can_operate(self, traced: Any, other: Any) -> bool:
-        """Whether an operator between a stand-in and this is JAX's or NumPy's business."""
+        """Whether an operator between a proxy and this is JAX's or NumPy's business."""
         if type(traced) is TracedJaxArray:
             return isinstance(other, (*_OPERANDS, jax.Array)) or is_traced(other) or isinstance(other, private.Tracer)
         if isinstance(other, (jax.Array, private.Tracer)):
@@ -398,7 +398,7 @@ class JaxRecorder(NumpyRecorder):
     # ---- where values leave --------------------------------------------------------------------------------------
 
     def attribute(self, traced: Any, name: str) -> Any:
-        """An attribute of what a stand-in stands for."""
+        """An attribute of what a proxy stands for."""
         if type(traced) is not TracedJaxArray:
             return super().attribute(traced, name)
         plain = traced.plain
@@ -433,7 +433,7 @@ class JaxRecorder(NumpyRecorder):
         return self.method(traced, name, args, kwargs)
 
     def check_used(self) -> None:
-        """A stand-in is used: not inside a call that stays whole."""
+        """A proxy is used: not inside a call that stays whole."""
         if self.open and self.depth:
             raise cannot_follow("a value of the program inside a function that stays one call")
 

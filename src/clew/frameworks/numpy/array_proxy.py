@@ -1,8 +1,8 @@
-"""Stand-ins for NumPy's arrays, its numbers, and the Python numbers that come out of them.
+"""Proxies for NumPy's arrays, its numbers, and the Python numbers that come out of them.
 
-A stand-in holds the value of the example and its node, and answers with the class of the value when asked for its own.
+A proxy holds the value of the example and its node, and answers with the class of the value when asked for its own.
 It is no array for C code, so whatever is not recorded has to ask it for its data, which is seen: ``__array__`` and the
-conversions of numbers are the only ways out. All work is done by the recorder that the stand-in belongs to.
+conversions of numbers are the only ways out. All work is done by the recorder that the proxy belongs to.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 SLOTS = ("__weakref__", "place", "plain", "recorder", "reliance")
-"""What a stand-in holds."""
+"""What a proxy holds."""
 _PYTHON = {bool: "TracedBool", int: "TracedInt", float: "TracedFloat", complex: "TracedComplex"}
 
 
@@ -49,7 +49,7 @@ class Reliance(enum.IntEnum):
 
 
 def _class_of(traced: Any) -> Any:
-    """The class of what a stand-in stands for; a program that asks for it relies on it."""
+    """The class of what a proxy stands for; a program that asks for it relies on it."""
     asking = sys._getframe(1).f_globals.get("__name__", "")
     if not asking.startswith("clew."):
         traced.recorder.show_class(traced)
@@ -57,7 +57,7 @@ def _class_of(traced: Any) -> Any:
 
 
 class Traced(Scalar):
-    """What all stand-ins have in common; ``reliance`` is what it depends on whether it stands for an array."""
+    """What all proxies have in common; ``reliance`` is what it depends on whether it stands for an array."""
 
     __slots__ = ()
     recorder: NumpyRecorder
@@ -176,7 +176,7 @@ for _name in BINARY:
 
 
 class Indexed(Traced):
-    """A stand-in that can be indexed and walked: of an array, or of a number of NumPy's."""
+    """A proxy that can be indexed and walked: of an array, or of a number of NumPy's."""
 
     __slots__ = SLOTS
 
@@ -281,7 +281,7 @@ _NUMBERS = (bool, int, float, complex, numpy.generic)
 
 
 def stand_in(plain: Any, place: Any, recorder: NumpyRecorder, own: Any = None) -> Any:
-    """The stand-in of an array or number, of the class ``own`` if the recorder has one for it."""
+    """The proxy of an array or number, of the class ``own`` if the recorder has one for it."""
     kind = type(plain)
     if recorder.code.gets_plain_numbers and recorder.running and issubclass(kind, _NUMBERS):
         recorder.guard(place, plain)
@@ -291,12 +291,12 @@ def stand_in(plain: Any, place: Any, recorder: NumpyRecorder, own: Any = None) -
 
 
 def whole_list(plain: list[Any], place: Any, recorder: NumpyRecorder) -> Any:
-    """The stand-in of a whole list."""
+    """The proxy of a whole list."""
     return made_stand_in(TracedList, plain, place, recorder)
 
 
 def made_stand_in(own: Any, plain: Any, place: Any, recorder: NumpyRecorder) -> Any:
-    """A stand-in of this class."""
+    """A proxy of this class."""
     made: Any = object.__new__(own)
     put = object.__setattr__
     put(made, "plain", plain)
@@ -307,7 +307,7 @@ def made_stand_in(own: Any, plain: Any, place: Any, recorder: NumpyRecorder) -> 
 
 
 def relying(value: Any, reliance: Reliance) -> Any:
-    """The stand-in, of which it is known what its class depends on."""
+    """The proxy, of which it is known what its class depends on."""
     if issubclass(type(value), Traced):
         object.__setattr__(value, "reliance", reliance)
     elif type(value) is tuple:
@@ -317,7 +317,7 @@ def relying(value: Any, reliance: Reliance) -> Any:
 
 
 def is_traced(value: Any) -> bool:
-    """Whether a value is a stand-in, whatever it answers when asked for its class."""
+    """Whether a value is a proxy, whatever it answers when asked for its class."""
     return issubclass(type(value), Traced)
 
 
@@ -326,18 +326,18 @@ _DEPTH = 5
 
 
 class Places:
-    """The places of one run in which stand-ins are."""
+    """The places of one run in which proxies are."""
 
     def __init__(self, recorder: NumpyRecorder, depth: int = _DEPTH) -> None:
         self.recorder = recorder
         self.depth = depth
         self._seen: dict[int, Any] = {}
         self._swaps: list[tuple[Location, Any, Any]] = []
-        """Where stand-ins were put, what was there, and the stand-in."""
+        """Where proxies were put, what was there, and the proxy."""
         self._defaults: list[tuple[FunctionType, Any]] = []
 
     def enter(self, variables: Iterable[Variable], functions: Iterable[Any], owners: Iterable[Any]) -> None:
-        """Put stand-ins in the place of the arrays that these hold, directly or in containers and objects."""
+        """Put proxies in the place of the arrays that these hold, directly or in containers and objects."""
         for variable in variables:
             self._variable(variable)
         for function in functions:
@@ -364,7 +364,7 @@ class Places:
                 self._defaults.append((function, before))
 
     def _replaced(self, value: Any, depth: int) -> Any:
-        """The value with stand-ins in the place of arrays; containers and objects are changed in place."""
+        """The value with proxies in the place of arrays; containers and objects are changed in place."""
         if type(value) in SIMPLE or depth == 0 or is_traced(value) or isinstance(value, numpy.generic):
             return value
         if self.recorder.is_array(value):
@@ -393,7 +393,7 @@ class Places:
                 self._swaps.append((Part("", value, key), parts[key], new))
 
     def leave(self) -> None:
-        """Put the arrays back where the program has left their stand-ins."""
+        """Put the arrays back where the program has left their proxies."""
         for where, old, new in reversed(self._swaps):
             if where.get() is new:
                 where.put(old)

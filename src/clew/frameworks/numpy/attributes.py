@@ -69,7 +69,7 @@ def check_method(name: str) -> None:
 
 
 def attribute(recorder: NumpyRecorder, traced: Any, name: str) -> Any:
-    """An attribute of what a stand-in stands for."""
+    """An attribute of what a proxy stands for."""
     plain = traced.plain
     if not recorder.open:  # it was left somewhere, and is unchanged
         return getattr(plain, name)

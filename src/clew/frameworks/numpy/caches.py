@@ -1,7 +1,7 @@
-"""Functions with ``functools.lru_cache`` in a program: during a capture their bodies run, and no stand-in is kept.
+"""Functions with ``functools.lru_cache`` in a program: during a capture their bodies run, and no proxy is kept.
 
 A cache that an earlier call has filled gives arrays that nobody saw being made, and one that is filled during a capture
-would keep stand-ins for ever. So such a function is called past its cache, and its result is new at each call of the
+would keep proxies for ever. So such a function is called past its cache, and its result is new at each call of the
 graph. That is the same only if the body has no effects and nobody writes to the result, so these are refused.
 """
 

@@ -1,6 +1,6 @@
 """Calls of NumPy's functions that stand in the program itself, ``np.stack(rows)``, led to the recorder for a while.
 
-NumPy hands a call to a stand-in only if it finds one directly among the arguments. So in the codes of the program's
+NumPy hands a call to a proxy only if it finds one directly among the arguments. So in the codes of the program's
 functions each call through a module (``np.mean(...)``, ``np.linalg.norm(...)``, ``np.float32(...)``) calls a constant
 of the code instead, which stands for the function. Functions as values stay what they are. Functions of other
 installed packages, SciPy say, are one call each.

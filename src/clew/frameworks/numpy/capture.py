@@ -123,7 +123,7 @@ class Run(ExampleRun):
         return Choices(self.recorder, asked, self.findings, self.inputs, self.settings.static, self.inputs.checks)
 
     def _explain(self, error: Exception) -> None:
-        """Raise the error; where C code refused a stand-in, say so."""
+        """Raise the error; where C code refused a proxy, say so."""
         if isinstance(error, TypeError) and refused_proxies(error):
             raise CaptureError(
                 f"a value that comes from an input went where only a plain one can go: {error}",

@@ -1,6 +1,6 @@
-"""Functions of NumPy's that no stand-in is asked for: those that make arrays, and settings that change how it computes.
+"""Functions of NumPy's that no proxy is asked for: those that make arrays, and settings that change how it computes.
 
-For the time of a capture they report to it. Arrays that the program makes are stand-ins from the start, so that what is
+For the time of a capture they report to it. Arrays that the program makes are proxies from the start, so that what is
 written to them later is seen. ``numpy.errstate`` becomes a ``with`` block of the graph; ``np.r_`` is a call.
 """
 

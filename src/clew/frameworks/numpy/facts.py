@@ -123,12 +123,12 @@ class TracedShape(TupleProxy):
 
 
 def _number(recorder: NumpyRecorder, plain: Any, place: Any) -> Any:
-    """The stand-in of a size, or of what a comparison says: a number of Python's, whatever the arrays are."""
+    """The proxy of a size, or of what a comparison says: a number of Python's, whatever the arrays are."""
     return relying(recorder.result(plain, place), Reliance.NOTHING)
 
 
 def shape(plain: tuple[int, ...], place: Any, recorder: NumpyRecorder, array: Any = None) -> Any:
-    """The stand-in of a shape; of an ``array`` among the arguments, if it is given."""
+    """The proxy of a shape; of an ``array`` among the arguments, if it is given."""
     made = TracedShape(
         _number(recorder, size, Pending(operator.getitem, (place, index))) for index, size in enumerate(plain)
     )
@@ -144,7 +144,7 @@ class TracedSizes(Traced):
 
 
 def whole_shape(plain: tuple[int, ...], place: Any, recorder: NumpyRecorder) -> Any:
-    """The stand-in of a shape as an argument."""
+    """The proxy of a shape as an argument."""
     return made_stand_in(TracedSizes, plain, place, recorder)
 
 
@@ -161,7 +161,7 @@ def is_whole(value: Any) -> bool:
 
 
 def whole_argument(plain: Any, place: Any, recorder: NumpyRecorder) -> Any:
-    """The stand-in of such an argument."""
+    """The proxy of such an argument."""
     return relying(made_stand_in(TracedWhole, plain, place, recorder), Reliance.DTYPE)
 
 
@@ -180,7 +180,7 @@ class TracedDtype(Traced):
 
 
 def dtype(plain: Any, place: Any, recorder: NumpyRecorder) -> Any:
-    """The stand-in of a dtype; the dtype itself, relied on, for programs that compare objects."""
+    """The proxy of a dtype; the dtype itself, relied on, for programs that compare objects."""
     if recorder.identity.of_objects:
         recorder.guard(place, plain)
         return plain

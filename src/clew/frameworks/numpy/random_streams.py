@@ -77,7 +77,7 @@ class Streams:
             return self.recorder.call(target, args, kwargs)
 
     def stand_in(self, recorder: NumpyRecorder, stream: Any, place: Any) -> Any:
-        """The stand-in of a generator from outside."""
+        """The proxy of a generator from outside."""
         self.rollback.watch_stream(stream)
         self.followed_ones.append(stream)
         self.known.append(stream)

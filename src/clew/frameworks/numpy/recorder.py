@@ -1,6 +1,6 @@
-"""The recorder of NumPy programs: what reaches a stand-in for an array becomes a node, and every question a guard.
+"""The recorder of NumPy programs: what reaches a proxy for an array becomes a node, and every question a guard.
 
-Ufuncs and functions come through NumPy's protocols, methods and operators through the stand-ins; writing is followed
+Ufuncs and functions come through NumPy's protocols, methods and operators through the proxies; writing is followed
 through views. An array that leaves for code which cannot be recorded is seen when it is asked for its data.
 """
 
@@ -141,11 +141,11 @@ class NumpyRecorder(ExampleRecorder):
     # ---- values --------------------------------------------------------------------------------------------------
 
     def is_array(self, value: Any) -> bool:
-        """True for what a stand-in is made of: arrays, NumPy's numbers, its generators of random numbers."""
+        """True for what a proxy is made of: arrays, NumPy's numbers, its generators of random numbers."""
         return type(value) is numpy.ndarray or (isinstance(value, (numpy.generic, *STREAMS)) and not is_traced(value))
 
     def is_end(self, value: Any) -> bool:
-        """True for arrays, stand-ins and dtypes: what is in them is followed by other means."""
+        """True for arrays, proxies and dtypes: what is in them is followed by other means."""
         is_own_class = isinstance(value, numpy.ndarray) and type(value) is not numpy.ndarray  # which is flat
         return is_traced(value) or (isinstance(value, _ENDS) and not is_own_class)
 
@@ -166,7 +166,7 @@ class NumpyRecorder(ExampleRecorder):
         return True
 
     def enter(self, value: Any, place: Any) -> Any:
-        """The stand-in of an array from outside, one for each array."""
+        """The proxy of an array from outside, one for each array."""
         attributes.check_followed(value)
         known = self.standing.get(id(value))
         if known is not None and known[0] is value and not isinstance(value, numpy.generic):
@@ -179,7 +179,7 @@ class NumpyRecorder(ExampleRecorder):
         return made
 
     def constant(self, value: Any) -> Any:
-        """The stand-in of an array that the program's surroundings hold; its node is made when it is used."""
+        """The proxy of an array that the program's surroundings hold; its node is made when it is used."""
         return self.enter(value, _Lazy(self, value))
 
     def argument(self, value: Any) -> Any:
@@ -189,7 +189,7 @@ class NumpyRecorder(ExampleRecorder):
         return super().argument(value)
 
     def node_of(self, value: Any) -> Node:
-        """The node of an array that is no stand-in: one that came in, or that the surroundings hold."""
+        """The node of an array that is no proxy: one that came in, or that the surroundings hold."""
         known = self.standing.get(id(value))
         if known is not None and known[0] is value:
             return self.resolve(known[1].place)
@@ -249,7 +249,7 @@ class NumpyRecorder(ExampleRecorder):
         return bool(number) if type(value) is bool and self.identity.of_truths and self.open else number
 
     def class_for(self, value: Any) -> Any:
-        """The class of the stand-in of a value; None for the usual one."""
+        """The class of the proxy of a value; None for the usual one."""
         return None
 
     def rely(self, reliance: Reliance) -> None:
@@ -300,7 +300,7 @@ class NumpyRecorder(ExampleRecorder):
     # ---- operators and items -------------------------------------------------------------------------------------
 
     def can_operate(self, traced: Any, other: Any) -> bool:
-        """Whether an operator between a stand-in and this is NumPy's business."""
+        """Whether an operator between a proxy and this is NumPy's business."""
         allowed = _OPERANDS if isinstance(traced, TracedPython) else _ARRAY_OPERANDS
         if type(other) in allowed or is_traced(other) or isinstance(other, numpy.generic):
             return True
@@ -494,7 +494,7 @@ class NumpyRecorder(ExampleRecorder):
                 raise refusal(function, "the program writes to what its cache holds, and the next call would see it")
 
     def _given_back(self, value: Any, node: Node, args: tuple[Any, ...], written: list[Any]) -> Any:
-        """The result; what a call wrote to and gave back is the stand-in that it was."""
+        """The result; what a call wrote to and gave back is the proxy that it was."""
         if type(value) is numpy.ndarray:
             for array in written:
                 if array.plain is value:
@@ -554,7 +554,7 @@ class NumpyRecorder(ExampleRecorder):
     # ---- where values leave --------------------------------------------------------------------------------------
 
     def check_used(self) -> None:
-        """A stand-in is used: not inside a call that stays whole, nor in another thread."""
+        """A proxy is used: not inside a call that stays whole, nor in another thread."""
         if not self.open:  # it was left somewhere, and is unchanged
             return
         if self.depth:
@@ -563,7 +563,7 @@ class NumpyRecorder(ExampleRecorder):
             raise cannot_follow("a value of the program in another thread")
 
     def attribute(self, traced: Any, name: str) -> Any:
-        """An attribute of what a stand-in stands for."""
+        """An attribute of what a proxy stands for."""
         return attributes.attribute(self, traced, name)
 
     def set_attribute(self, array: Any, name: str, value: Any) -> None:

@@ -147,11 +147,11 @@ class NumpySupport(Support):
         self.recorder = recorder
 
     def is_array(self, value: Any) -> bool:
-        """True for arrays and their stand-ins."""
+        """True for arrays and their proxies."""
         return type(value) is TracedArray or type(value) is numpy.ndarray
 
     def fresh(self, array: Any) -> Any:
-        """The array itself: its stand-in will be another."""
+        """The array itself: its proxy will be another."""
         return array
 
     def kind(self, value: Any) -> Any:

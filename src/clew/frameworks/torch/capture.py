@@ -253,7 +253,7 @@ class Run(ExampleRun):
         super()._start_over()
 
     def _do_without_arrays(self, error: Exception) -> None:
-        """After a run with stand-ins for arrays that has failed, the next one follows them in packages too, or there no
+        """After a run with proxies for arrays that has failed, the next one follows them in packages too, or there no
         longer, or does without, unless an island helps."""
         arrays, packages = self.recorder.arrays, self.findings.packages
         if isinstance(error, CannotFollow) and self.first is None and self.findings.follows_arrays:

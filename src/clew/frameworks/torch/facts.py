@@ -1,6 +1,6 @@
 """Dtypes and devices that remember where they were read: ``x.dtype``, ``x.device``, and what follows from them.
 
-A captured program gets a stand-in for each, which torch takes in the place of a dtype or device and hands to the
+A captured program gets a proxy for each, which torch takes in the place of a dtype or device and hands to the
 recorder; there it becomes the node that reads the fact, so the graph follows the dtype and device of what it is given.
 Wherever Python wants the plain value (a comparison, a hash, a text) that is guarded, and nothing else is. ``is`` cannot
 be seen: a program whose code may compare dtypes so gets plain ones, each guarded where it is read.
@@ -42,7 +42,7 @@ Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 
 def fact(value: Any, place: Node | Pending, recorder: TorchRecorder) -> Any:
-    """What the program gets for a dtype, device, layout or text that a node gives: a stand-in if there is one for its
+    """What the program gets for a dtype, device, layout or text that a node gives: a proxy if there is one for its
     class. What follows from literals alone is the same at each call, and is given as it is."""
     if isinstance(place, Node) and not place._inputs:
         return value

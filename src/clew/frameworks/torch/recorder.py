@@ -300,7 +300,7 @@ class TorchRecorder(ExampleRecorder):
 
     def node_of(self, value: Any) -> Any:
         """The node of a tensor; one that the program's surroundings hold is a source of constants. A number of NumPy's
-        that is no stand-in is what it is."""
+        that is no proxy is what it is."""
         if isinstance(value, OF_NUMPY):
             return value if isinstance(value, numpy.generic) else self.border().node_of(value)
         known = len(self.attributes.constants)

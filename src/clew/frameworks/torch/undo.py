@@ -314,11 +314,11 @@ class TorchSupport(Support):
         return held.get(name, held["_modules"].get(name, MISSING) if isinstance(owner, torch.nn.Module) else MISSING)
 
     def is_array(self, value: Any) -> bool:
-        """True for tensors, arrays, and stand-ins of arrays."""
+        """True for tensors, arrays, and proxies of arrays."""
         return type(value) is TracedArray or bool(self.recorder.is_array(value))
 
     def fresh(self, array: Any) -> Any:
-        """Another tensor object over the same memory; an array itself, whose stand-in will be another."""
+        """Another tensor object over the same memory; an array itself, whose proxy will be another."""
         recorder = self.recorder
         if not isinstance(array, torch.Tensor):
             return array

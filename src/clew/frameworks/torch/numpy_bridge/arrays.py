@@ -87,7 +87,7 @@ TracedNumpyFloat = type("TracedNumpyFloat", (TracedGeneric, torch.SymFloat), _me
 
 
 def class_for(value: Any) -> Any:
-    """The class of the stand-in of a number of NumPy's; None for all other values."""
+    """The class of the proxy of a number of NumPy's; None for all other values."""
     if isinstance(value, numpy.integer) and not isinstance(value, numpy.timedelta64):
         return TracedNumpyInt
     return TracedNumpyFloat if isinstance(value, numpy.floating) else None
@@ -104,7 +104,7 @@ _FACTS = ("dtype", "device", "rank", "layout")
 
 
 def is_followed(value: Any) -> bool:
-    """Whether a value of NumPy's is no stand-in, and of a class for which one can stand."""
+    """Whether a value of NumPy's is no proxy, and of a class for which one can stand."""
     return not is_traced(value) and (type(value) is numpy.ndarray or not isinstance(value, numpy.ndarray))
 
 
@@ -232,7 +232,7 @@ class ArrayRecorder(NumpyRecorder):
         self.owner.check_opaque(target, why)
 
     def concrete(self, value: Any) -> Any:
-        """The value with plain arrays and numbers in the place of stand-ins."""
+        """The value with plain arrays and numbers in the place of proxies."""
         return self.owner.concrete(value)
 
     def argument(self, value: Any) -> Any:
@@ -242,7 +242,7 @@ class ArrayRecorder(NumpyRecorder):
     # ---- values --------------------------------------------------------------------------------------------------
 
     def class_for(self, value: Any) -> Any:
-        """The class of the stand-in of a number that torch takes too."""
+        """The class of the proxy of a number that torch takes too."""
         return class_for(value)
 
     def follows(self, value: Any) -> bool:
@@ -280,7 +280,7 @@ class ArrayRecorder(NumpyRecorder):
         return super().forced(function, traced)
 
     def can_operate(self, traced: Any, other: Any) -> bool:
-        """Whether an operator between a stand-in and this is NumPy's business."""
+        """Whether an operator between a proxy and this is NumPy's business."""
         return self.follows(other) or super().can_operate(traced, other)
 
     def _settled(self, nest: Any) -> Any:
@@ -468,7 +468,7 @@ def _leading_back(original: Callable[..., Any], current: Current) -> Callable[..
 # Programs that use torch and NumPy: what is replaced for the time of a capture besides what every capture replaces.
 # Only where the program names NumPy, or a value of NumPy's has come in, its functions are led to the recorder of
 # arrays: those that make arrays, that draw random numbers, and all calls of NumPy in the program's own code. Builtins
-# keep numbers of both traced. Arrays around the program are stand-ins for the time of the run.
+# keep numbers of both traced. Arrays around the program are proxies for the time of the run.
 
 
 CurrentArrays: TypeAlias = Callable[[], ArrayRecorder | None]
@@ -509,7 +509,7 @@ def install_in(patches: Patches, current: CurrentArrays, of_torch: Current, func
 
 
 def enter_arrays(run: Run, parts: Iterable[Any]) -> None:
-    """Put stand-ins in the place of arrays around a program that uses NumPy too; ``parts`` are its modules and the
+    """Put proxies in the place of arrays around a program that uses NumPy too; ``parts`` are its modules and the
     objects behind it. All that is held there, however deep, must be found."""
     recorder, around = run.recorder, run.surroundings
     ends = [*run.state.memory.ends.values(), *(stream for _, stream in run.state.streams)]
@@ -539,7 +539,7 @@ def _attributes_of(part: Any) -> dict[str, Any]:
 def _substitutes(current: Current) -> dict[str, Callable[..., Any]]:
     """What stands for each builtin in the program's functions."""
     ours = builtins_for(current)
-    names = [name for name in BUILTINS if name != "type"]  # which answers for all stand-ins by other means
+    names = [name for name in BUILTINS if name != "type"]  # which answers for all proxies by other means
     return {name: _either(vars(builtins)[name], BUILTINS[name], ours.get(name)) for name in names}
 
 
