@@ -15,13 +15,14 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 from torch import nn
 
 import clew
 from clew.errors import BundleError, ClewError
 from clew.frameworks.torch.entry_facts import follows_from_sizes
-from clew.io.bundle import files
+from clew.io.bundle import files, weights
 
 
 class Tied(nn.Module):
@@ -425,6 +426,27 @@ def test_the_first_number_is_aligned(tmp_path: Path) -> None:
         content = file.read("weights.safetensors")
     assert path.read_bytes()[start : start + length] == content
     assert (start + 8 + struct.unpack_from("<Q", content)[0]) % 64 == 0
+
+
+def test_weights_of_odd_sizes_are_aligned_too(tmp_path: Path) -> None:
+    model, x = nn.Sequential(nn.Linear(16, 5), nn.Linear(5, 32), nn.Linear(32, 16)), torch.randn(3, 16)
+    clew.save(clew.trace(model, (x,)), tmp_path / "model.clew")
+    loaded = clew.load(tmp_path / "model.clew")
+    assert {one.data_ptr() % 64 for one in loaded.parameters()} == {0}
+    assert torch.equal(loaded(x), model(x))
+    with zipfile.ZipFile(tmp_path / "model.clew") as file:
+        stored = safetensors.torch.load(file.read("weights.safetensors"))
+    assert list(stored) and all(torch.equal(stored[name], one) for name, one in model.state_dict().items())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.complex64, torch.float8_e4m3fn, torch.bool, torch.int16])
+def test_numbers_of_every_kind_come_back(dtype: torch.dtype, tmp_path: Path) -> None:
+    arrays = {name: torch.ones(shape).to(dtype) for name, shape in {"row": (3,), "none": (0, 2), "one": ()}.items()}
+    weights.write(arrays, tmp_path / "weights.safetensors")
+    stored = safetensors.torch.load_file(tmp_path / "weights.safetensors")
+    for name, one in arrays.items():
+        assert stored[name].dtype is dtype and stored[name].shape == one.shape
+        assert torch.equal(stored[name].reshape(-1).view(torch.uint8), one.reshape(-1).view(torch.uint8))
 
 
 def test_saving_is_all_or_nothing(tmp_path: Path) -> None:

@@ -38,7 +38,6 @@ SCHEMA = 1
 """The version of the manifest. Files of a later one are refused; those of earlier ones are read."""
 _MANIFEST, _GRAPH, _WEIGHTS, _CODE = "manifest.json", "graph.txt", "weights.safetensors", "model.py"
 _LIMITS = {_MANIFEST: 256 << 20, _GRAPH: 256 << 20, _CODE: 256 << 20}
-_ALIGNMENT = 64
 _PADDING = 0xD935
 """The tag of an extra field of a zip that only fills up, as tools that align zips use it."""
 _KINDS = {
@@ -212,7 +211,7 @@ def _add_aligned(file: zipfile.ZipFile, source: Path) -> None:
         (header,) = struct.unpack("<Q", data.read(8))
     assert file.fp is not None
     before = file.fp.tell() + 30 + len(info.filename) + 20 + 4  # the zip's own header, a field for large files, ours
-    fill = -(before + 8 + header) % _ALIGNMENT
+    fill = -(before + 8 + header) % weights.ALIGNMENT
     info.extra = struct.pack("<HH", _PADDING, fill) + bytes(fill)
     info.file_size = source.stat().st_size
     with source.open("rb") as data, file.open(info, "w", force_zip64=True) as target:

@@ -14,7 +14,7 @@ import torch
 from clew.errors import BundleError
 from clew.frameworks.torch.unchanged import restored
 from clew.io.bundle.values import JSON, STRUCTURE, Decoder
-from clew.io.bundle.weights import NAMES, Weights
+from clew.io.bundle.weights import ALIGNMENT, NAMES, Weights
 from clew.ir.permissions import Permissions
 
 _LARGEST = 1 << 31
@@ -73,13 +73,14 @@ class TorchDecoder(Decoder):
         return found.as_strided(shape, stride, offset)
 
     def _mapped(self, name: str) -> torch.Tensor:
-        """A tensor over the memory of the file itself."""
+        """A tensor over the memory of the file itself; a copy where it does not lie as torch would place it, because
+        some kernels round differently there."""
         entry = self.weights.entry(name)
         dtype, count = getattr(torch, NAMES[entry.dtype]), math.prod(entry.shape)
         if count == 0:
             return torch.empty(entry.shape, dtype=dtype)
         flat = torch.frombuffer(self.weights.memory, dtype=dtype, count=count, offset=entry.start)
-        return flat.reshape(entry.shape)
+        return (flat.clone() if entry.start % ALIGNMENT else flat).reshape(entry.shape)
 
     # ---- modules -------------------------------------------------------------------------------------------------
 

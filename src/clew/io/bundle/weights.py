@@ -7,7 +7,6 @@ file and have the size that its shape and dtype say.
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import mmap
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from clew.errors import BundleError, MissingFramework
+from clew.errors import BundleError
 
 _SIZES = {
     "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2, "I32": 4,
@@ -29,6 +28,9 @@ NAMES = {
     "U16": "uint16", "F16": "float16", "BF16": "bfloat16", "I32": "int32", "U32": "uint32", "F32": "float32",
     "I64": "int64", "U64": "uint64", "F64": "float64", "C64": "complex64",
 }  # fmt: skip
+_CODES = {name: code for code, name in NAMES.items()}
+ALIGNMENT = 64
+"""Of the address of an array: at others some kernels round differently."""
 _LONGEST_HEADER = 100 << 20
 _MOST_AXES = 64
 
@@ -42,17 +44,37 @@ class Entry(NamedTuple):
 
 
 def write(arrays: dict[str, Any], path: Path) -> None:
-    """Write arrays, of torch or of NumPy, as a safetensors file."""
-    torch = sys.modules.get("torch")
-    has_tensors = torch is not None and any(isinstance(array, torch.Tensor) for array in arrays.values())
-    try:
-        library = importlib.import_module("safetensors.torch" if has_tensors else "safetensors.numpy")
-    except ImportError as error:
-        raise MissingFramework("saving needs the package safetensors", fixes=["pip install safetensors"]) from error
-    if torch is not None and has_tensors:
-        arrays = {name: array.contiguous() if isinstance(array, torch.Tensor) else torch.from_numpy(array)
-                  for name, array in arrays.items()}  # fmt: skip
-    library.save_file(arrays, str(path))
+    """Write arrays, of torch or of NumPy, as a safetensors file. Those whose size is a multiple of the alignment come
+    first, so that each of them is aligned where it is mapped."""
+    contents = {name: _content(name, array) for name, array in arrays.items()}
+    ordered = sorted(contents, key=lambda name: contents[name].nbytes % ALIGNMENT != 0)
+    header, place = {}, 0
+    for name in ordered:
+        stop = place + contents[name].nbytes
+        offsets = [place, stop]
+        header[name] = {"dtype": _code(arrays[name]), "shape": list(arrays[name].shape), "data_offsets": offsets}
+        place = stop
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name in ordered:
+            file.write(contents[name].data)
+
+
+def _code(array: Any) -> str:
+    return _CODES.get(str(array.dtype).removeprefix("torch."), "")
+
+
+def _content(name: str, array: Any) -> numpy.ndarray[Any, Any]:
+    """The bytes of an array."""
+    if not _code(array):
+        raise BundleError(f"{name} holds numbers of the kind {array.dtype}, which safetensors does not have")
+    if isinstance(array, numpy.ndarray):
+        return numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8)
+    flat = array.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    found: numpy.ndarray[Any, Any] = flat.view(sys.modules["torch"].uint8).numpy()
+    return found
 
 
 class Weights:
