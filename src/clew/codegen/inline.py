@@ -12,14 +12,14 @@ from __future__ import annotations
 import keyword
 import operator
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from clew.codegen.scope import Scope
 from clew.codegen.statements import SHOWN, expression, is_operator, makes_statement, statement
 from clew.ir.arguments import bodies_of, leaves, references
 from clew.ir.control_flow import is_control
-from clew.ir.effects import sets_state
+from clew.ir.effects import may_reshape, sets_state
 from clew.ir.graph import Graph
 from clew.ir.names import snake_case
 from clew.ir.node import Node
@@ -71,7 +71,6 @@ def write_inside(nodes: list[Node], scope: Scope, root: str) -> None:
 
 _WIDTH = 108
 _FACTS = frozenset({"shape", "dtype", "device", "ndim"})
-_RESHAPING = re.compile(r"(t|transpose|swapaxes|swapdims|squeeze|unsqueeze|resize|resize_as|set|as_strided)_|set_data")
 _NUMBERED = re.compile(r"_\d+$")
 
 
@@ -91,8 +90,7 @@ def inlined_for_reading(nodes: list[Node], fixed: Collection[Node], scope: Scope
 
 def _reads(nodes: list[Node], kept: set[Node], scope: Scope, root: str) -> set[Node]:
     """Sizes, facts and attributes, which are the same wherever they are read."""
-    names = {node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "") for node in nodes}
-    if any(_RESHAPING.fullmatch(name) for name in names):
+    if any(map(may_reshape, nodes)):
         return set()
     is_set = any(_sets(node) for node in nodes)
     found: set[Node] = set()
@@ -167,7 +165,8 @@ def _is_unnamed(node: Node) -> bool:
 
 
 def renamed_for_reading(nodes: list[Node], inlined: set[Node], fixed: Collection[Node], scope: Scope) -> None:
-    """Let a value have the name of an earlier one that nobody reads any more: ``x = f(x)``, as the user wrote it.
+    """Let a value have the name of an earlier one that nobody reads any more: ``x = f(x)``, as the user wrote it; or
+    that name with the smallest number that is free, so that equal layers read the same.
 
     ``fixed`` are values that other statements set or read, under the names that they have. What was ``inlined`` is so
     no longer: with the new names, which are shorter, more of it fits into a line.
@@ -176,7 +175,13 @@ def renamed_for_reading(nodes: list[Node], inlined: set[Node], fixed: Collection
     last = _last_reads(nodes, inlined, places)
     owners = {scope.locals.name(node): node for node in nodes if node.op == "placeholder"}
     known = {scope.locals.name(node) for node in nodes}
-    own = {scope.locals.name(node) for node in nodes if node not in inlined}
+    families = _families(known)
+    set_elsewhere = {scope.locals.name(node) for node in nodes if node in fixed}
+
+    def is_free(name: str, node: Node) -> bool:
+        owner = owners.get(name)
+        return name not in set_elsewhere if owner is None else last.get(owner, -1) <= places[node]
+
     for node in nodes:
         if node.op in ("placeholder", "output") or node in inlined or not node.users:
             continue
@@ -184,18 +189,24 @@ def renamed_for_reading(nodes: list[Node], inlined: set[Node], fixed: Collection
         if node in fixed:
             owners[name] = node
             continue
-        wanted = _last_word(node, known, scope) or _NUMBERED.sub("", name)
-        wanted = wanted if wanted in known else name
-        owner = owners.get(wanted)
-        is_free = wanted not in own if owner is None else last.get(owner, -1) <= places[node]
-        if wanted != name and is_free:
+        stem = _last_word(node, known, scope)
+        names = [stem] if stem else families[_NUMBERED.sub("", name)]
+        wanted = next((one for one in (*names, name) if is_free(one, node)), None) or scope.locals.fresh(name)
+        if wanted != name:
             scope.locals.rename(node, wanted)
-            name = wanted
-        owners[name] = node
+        owners[wanted] = node
     for node in inlined:
         scope.forget_inline(node)
         if scope.locals.name(node) in owners:
             scope.locals.rename(node, scope.locals.fresh(node.name))
+
+
+def _families(names: Iterable[str]) -> dict[str, list[str]]:
+    """The names that differ in their numbers alone, the smallest numbers first."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(names, key=lambda name: (len(name), name)):
+        found.setdefault(_NUMBERED.sub("", name), []).append(name)
+    return found
 
 
 def _last_word(node: Node, known: set[str], scope: Scope) -> str:

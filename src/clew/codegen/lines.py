@@ -8,6 +8,7 @@ is kept on one line.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -157,6 +158,19 @@ class Commentator:
         if source is None:
             return ""
         return _one_line(f"# File: {source.filename}:{source.lineno} in {source.function}, code: {source.text}")
+
+
+def import_lines(lines: Iterable[str]) -> list[str]:
+    """Import statements as people order them: packages first, and all names of a module in one line."""
+    packages, names = set(), dict[str, list[str]]()
+    for line in lines:
+        module, is_from, name = line.removeprefix("from ").partition(" import ")
+        if is_from and line.startswith("from "):
+            names.setdefault(module, []).append(name)
+        else:
+            packages.add(line)
+    members = {module: ", ".join(sorted(some)) for module, some in sorted(names.items())}
+    return [*sorted(packages), *(f"from {module} import {some}" for module, some in members.items())]
 
 
 def module_path(node: Node) -> str | None:

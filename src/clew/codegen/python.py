@@ -25,7 +25,7 @@ from clew.codegen.control_flow import ControlWriter, among
 from clew.codegen.guards import entry_checks, inlined_into, is_check, is_entry_check, shown_check, write_check
 from clew.codegen.inline import inlined_for_reading, renamed_for_reading, wrapped
 from clew.codegen.layout import Planner
-from clew.codegen.lines import Commentator, Draft, Line, line_of
+from clew.codegen.lines import Commentator, Draft, Line, import_lines, line_of
 from clew.codegen.plan import Plan
 from clew.codegen.scope import VARIABLES, Locals, Scope
 from clew.codegen.statements import annotation, expression, is_raise, statement, unread_roots
@@ -147,7 +147,8 @@ class CodeGen:
         indented = "\n".join([f"    {text}" if text else "" for text in texts])
         constants = tuple(f"{name} = {made}" for name, made in scope.constants.items())
         blank = [""] if scope.imports and constants else []
-        head = "".join(f"{line}\n" for line in (*scope.imports, *blank, *constants)) + "\n\n"
+        imports = import_lines(scope.imports) if scope.is_shown else scope.imports
+        head = "".join(f"{line}\n" for line in (*imports, *blank, *constants)) + "\n\n"
         source = f"{head}{definition}\n{indented}\n"
         first = definition.count("\n") + 1
         places: dict[Node | None, int] = dict(zip(own, itertools.count()))

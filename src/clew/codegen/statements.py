@@ -20,6 +20,7 @@ from clew.codegen.scope import Scope, can_stand_bare, is_plain_identifier, is_pr
 from clew.errors import CodegenError
 from clew.ir.arguments import leaves
 from clew.ir.control_flow import choose
+from clew.ir.guests import guest_of
 from clew.ir.node import Node
 
 # ---- statements and expressions --------------------------------------------------------------------------------------
@@ -79,7 +80,7 @@ def statement(node: Node, scope: Scope, root: str) -> str:
                 return special
         text = None if form.write is None or kwargs else form.write(node.args, form.sign, scope)
         if text is None:
-            text = f"{scope.name_of(node.target)}({arguments(node.args, kwargs, scope)})"
+            text = f"{scope.name_of(node.target)}({arguments(node.args, told(node, scope), scope)})"
     else:
         text = _EXPRESSIONS[node.op](node, scope, root)
     if not node.users:
@@ -159,7 +160,7 @@ def _called(node: Node, form: Form, scope: Scope) -> str:
         text = form.write(node.args, form.sign, scope)
         if text is not None:
             return text
-    return f"{scope.name_of(node.target)}({arguments(node.args, node.kwargs, scope)})"
+    return f"{scope.name_of(node.target)}({arguments(node.args, told(node, scope), scope)})"
 
 
 def _binary(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
@@ -274,6 +275,35 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], scope: Scope) -> st
         else:
             parts.append(f"**{{{quoted(key)}: {scope.spell(value)}}}")
     return ", ".join(parts)
+
+
+def told(node: Node, scope: Scope) -> dict[str, Any]:
+    """The keyword arguments that the call of a function names: for people, those that are no defaults."""
+    if not scope.is_shown or not node.kwargs:
+        return node.kwargs
+    usual = _defaults(node.target)
+    return {key: value for key, value in node.kwargs.items() if key not in usual or not _is_same(value, usual[key])}
+
+
+def _defaults(function: Any) -> dict[str, Any]:
+    """What the parameters of a function are where a call leaves them out."""
+    if type(function) is not types.FunctionType:
+        return {}
+    guest = guest_of(function)
+    known = None if guest is None else guest.defaults(function)
+    if known is not None:
+        return known
+    code = function.__code__
+    names = code.co_varnames[code.co_posonlyargcount : code.co_argcount]
+    last = function.__defaults__ or ()
+    return {**dict(zip(reversed(names), reversed(last), strict=False)), **(function.__kwdefaults__ or {})}
+
+
+def _is_same(value: Any, usual: Any) -> bool:
+    """Whether an argument is the default: the very same object, or an equal number or text."""
+    if value is usual:
+        return True
+    return type(value) is type(usual) and type(value) in (int, float, str) and repr(value) == repr(usual)
 
 
 # ---- subscripts and assignments --------------------------------------------------------------------------------------

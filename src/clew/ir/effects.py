@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -88,12 +89,19 @@ def is_known(fn: Any) -> bool:
     return any(_is_in(fn, declared) for declared in (_pure, _effectful, _harmless, CONTROL))
 
 
+_RESHAPING = re.compile(r"(t|transpose|swapaxes|swapdims|squeeze|unsqueeze|resize|resize_as|set|as_strided)_|set_data")
 _SETTING_FILES = frozenset({"clew.capture.state.slots", "clew.capture.state.writes"})
 
 
 def sets_state(target: Any) -> bool:
     """Whether a function sets what a captured program keeps, an attribute, item or variable: those of two files do."""
     return getattr(target, "__module__", "") in _SETTING_FILES
+
+
+def may_reshape(node: Any) -> bool:
+    """Whether a call may give a value that is there already another shape, dtype or device."""
+    target = node.target
+    return _RESHAPING.fullmatch(target if isinstance(target, str) else getattr(target, "__name__", "")) is not None
 
 
 def effect_of(node: Any, root: Any = None) -> Effect:

@@ -70,6 +70,10 @@ class Guest:
         """The framework's own recordable assertion: ``f(condition, message)``."""
         return None
 
+    def defaults(self, function: Any) -> dict[str, Any] | None:
+        """What the keyword arguments of a function are where a call leaves them out, if the function cannot tell."""
+        return None
+
     def check_mutable(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raise if the call changes one of its arguments."""
 

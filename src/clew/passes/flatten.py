@@ -61,6 +61,7 @@ class _Flattening:
         self.steps: list[_Step] = []
         self._nodes_before = {node.name: node for node in before.nodes}
         self._reads: dict[tuple[str, Any], _Step] = {}
+        """Reads of attributes and facts, which several pieces may do for themselves."""
 
     def walk(self, graph: Graph, path: str, chain: Chain, given: dict[Node, Any] | None) -> Any:
         """Note the steps of a graph and of those that it calls; gives what it returns."""
@@ -84,11 +85,11 @@ class _Flattening:
                 return whole[item]
         origin = self._nodes_before.get(origins.get(node.name, ""))
         step = _Step(node, origin, self._target(node, path))
-        if node.op == "get_attr" and origin is not None:
-            known = self._reads.setdefault((origin.name, step.target), step)
-            if known is not step:
-                return known
         step.args, step.kwargs = self._mapped(node.args, values), self._mapped(node.kwargs, values)
+        if origin is not None and (node.op == "get_attr" or node.target is getattr or node.target is getitem):
+            known = self._reads.setdefault((origin.name, step.target), step)
+            if known is not step and known.args == step.args:
+                return known
         self._keep_texts(step, path)
         self.steps.append(step)
         return step

@@ -19,6 +19,7 @@ from clew.capture.guards.notes import CHECKS
 from clew.capture.recording.outputs import rebuild, rebuild_mapping
 from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.control_flow import is_control
+from clew.ir.effects import may_reshape
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
 from clew.ir.node import Node
@@ -62,14 +63,51 @@ class Regions:
         self._barriers = self._counted(self._is_barrier)
         self._strong_barriers = self._counted(self._is_strong_barrier)
         self._facts: set[Node] = set()
+        self._reads: set[Node] = set()
         self._assign(may_be_piece)
+        self._reads.update(self._reads_of_facts())
         self._settle()
 
     def is_read(self, node: Node) -> bool:
-        """True for the reading of an attribute that means the same wherever its users do it."""
-        if node.op != "get_attr":
+        """True for the reading of an attribute, or of a fact, that means the same wherever its users do it."""
+        if node.op != "get_attr" and node not in self._reads:
             return False
         return node.target == "_self" or all(self.places[user] < self._first_rebinding for user in node.users)
+
+    def is_fact(self, node: Node) -> bool:
+        """Whether a node is the reading of a fact, for which each module needs the value that it is about."""
+        return node in self._reads and self.is_read(node)
+
+    def used_by(self, node: Node) -> Iterator[Node]:
+        """The values that have to be known where a node stands."""
+        for used in node._inputs:
+            if self.is_fact(used):
+                yield from self.used_by(used)
+            else:
+                yield used
+
+    def users_of(self, node: Node) -> Iterator[Node]:
+        """The nodes where a value has to be known."""
+        for user in node.users:
+            if self.is_fact(user):
+                yield from self.users_of(user)
+            else:
+                yield user
+
+    def _reads_of_facts(self) -> Iterator[Node]:
+        """Dtypes, devices and sizes of values that are computed; each module may read them for itself."""
+        if any(may_reshape(node) for node in all_nodes(self.graph)):
+            return
+        shapes: set[Node] = set()
+        for node in self.graph.nodes:
+            if node in self._facts or not node.users or node.target not in (getattr, getitem) or len(node.args) != 2:
+                continue
+            of, what = node.args
+            if node.target is getattr and isinstance(of, Node) and what in _FACTS and of.op != "get_attr":
+                shapes.add(node)
+                yield node
+            elif node.target is getitem and of in shapes and type(what) is int:
+                yield node
 
     # ---- to which call a node belongs ----------------------------------------------------------------------------
 
@@ -173,7 +211,7 @@ class Regions:
         yield from self._edges_of_barriers(holding, self._is_strong_barrier)
         for node in self.graph.nodes:
             if node.op != "placeholder" and not self.is_read(node):
-                yield from ((used, node) for used in node._inputs if not self.is_read(used))
+                yield from ((used, node) for used in self.used_by(node) if not self.is_read(used))
                 if self._kinds[node] is not Effect.NONE:
                     if effect is not None:
                         yield effect, node

@@ -139,7 +139,7 @@ class _Nesting:
     def needs(self, call: Call) -> list[Node]:
         """The values from outside that a call uses, in the order of their first use."""
         if call not in self._needs:
-            used = (self.needs(item) if isinstance(item, Call) else item._inputs for item in call.items)
+            used = (self.needs(one) if isinstance(one, Call) else self.regions.used_by(one) for one in call.items)
             values = dict.fromkeys(value for some in used for value in some)
             self._needs[call] = [value for value in values if self._comes_from_outside(value, call)]
         return self._needs[call]
@@ -150,7 +150,7 @@ class _Nesting:
             if self.regions.is_read(node):
                 continue
             for call in self._chains[owner][1:]:
-                if any(not self._is_inside(user, call) for user in node.users):
+                if any(not self._is_inside(user, call) for user in self.regions.users_of(node)):
                     self._gives[call].append(node)
 
     def _move_constants(self, constants: set[str]) -> None:
@@ -283,9 +283,12 @@ class _Builder:
         return self.graph._append_exact(op, name, target, args, kwargs, annotation)
 
     def _read(self, values: Iterable[Node]) -> None:
-        """Read the attributes among these values that are not known here yet."""
+        """Read the attributes and facts among these values that are not known here yet."""
         for value in values:
-            if value not in self.found:
+            if value not in self.found and self.nesting.regions.is_fact(value):
+                self._read(value._inputs)
+                self._copy(value)
+            elif value not in self.found:
                 target = self.nesting.read_target(value, self.call)
                 like = target.strip("_") if self.nesting.is_moved(value) else value
                 self.found[value] = node = self._add(value, "get_attr", target, (), {}, like, value.type)

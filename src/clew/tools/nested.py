@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from clew.codegen.lines import import_lines
 from clew.codegen.plan import LoopLayout
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import GraphError, a_or_an
@@ -456,7 +457,8 @@ class _Imports:
     @property
     def lines(self) -> list[str]:
         """All lines that functions share, imports first."""
-        return sorted(self._by_name.values(), key=lambda line: not line.startswith(("import ", "from ")))
+        imports = [line for line in self._by_name.values() if line.startswith(("import ", "from "))]
+        return [*import_lines(imports), *(line for line in self._by_name.values() if line not in imports)]
 
     def own(self, code: PythonCode) -> list[str]:
         """The lines that a function needs for itself; those that it can share with others are noted."""

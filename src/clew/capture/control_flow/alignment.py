@@ -13,7 +13,7 @@ import itertools
 import operator
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -48,7 +48,8 @@ _FEW_NODES = 64
 """So many calls that only one of the two makes are always few; of more, they are at most a quarter of all."""
 _MOST_COMPARISONS = 1_000_000
 """Two long recordings of calls that all look alike take too long to compare."""
-_STACK = "nn_module_stack"
+STACK = "nn_module_stack"
+_SILENT = frozenset({"placeholder", "get_attr", "output"})
 
 
 class _Unalike(Exception):
@@ -366,10 +367,9 @@ class Alignment:
         """Write what both do into the graph, with the branches; ``answer`` is the one that the example gave."""
         self._written: dict[Any, Node] = {}
         self._predicate, self._source, self._example = predicate, source, 0 if answer else 1
-        stack = (predicate._meta or {}).get(_STACK)
         for gap in range(len(self.shared) + 1):
             if gap in self.gaps:
-                self._write_branch(gap, stack)
+                self._write_branch(gap)
             if gap < len(self.shared):
                 self._write_shared(self.shared[gap])
         self.graph.output(self._filled(self.result))
@@ -387,9 +387,11 @@ class Alignment:
     def _filled(self, nest: Any) -> Any:
         return map_aggregate(nest, lambda leaf: self._written[leaf] if isinstance(leaf, (_Shared, _Choice)) else leaf)
 
-    def _write_branch(self, gap: int, stack: Any) -> None:
+    def _write_branch(self, gap: int) -> None:
         """The branch that stands in a gap, and the values that it gives."""
         choices = [choice for choice in self.choices.values() if choice.gap == gap]
+        within = [node for recording in self.recordings for node in recording.in_gap(gap)]
+        stack = common_stack(within or [twin for shared in self.shared[gap : gap + 1] for twin in shared.twins])
         bodies = self._body(0, gap, choices), self._body(1, gap, choices)
         branch = self._noted(self._branch(self._predicate, bodies), stack)
         for place, choice in enumerate(choices):
@@ -408,10 +410,10 @@ class Alignment:
         args = (predicate, *(body.graph for body in bodies), tuple(outer))
         return self.graph.create_node("call_function", cond, args)
 
-    def _noted(self, node: Node, stack: Any) -> Node:
+    def _noted(self, node: Node, stack: dict[str, Any]) -> Node:
         node.source = self._source
-        if stack is not None:
-            set_meta(node, {_STACK: stack})
+        if stack:
+            set_meta(node, {STACK: stack})
         return node
 
     def _body(self, number: int, gap: int, choices: list[_Choice]) -> OpenBody:
@@ -433,6 +435,13 @@ class Alignment:
         return body
 
 
+def common_stack(nodes: Iterable[Node]) -> dict[str, Any]:
+    """The modules inside of which all of these were recorded, as a branch over them notes it."""
+    noted = [node._meta[STACK] for node in nodes if node.op not in _SILENT and node._meta and STACK in node._meta]
+    steps = zip(*(stack.items() for stack in noted), strict=False)
+    return dict(step[0] for step in itertools.takewhile(lambda step: all(one == step[0] for one in step), steps))
+
+
 def inline(graph: Graph, body: OpenBody) -> None:
     """Write a body at the end of the graph around it, whose result it becomes."""
     known = {parameter: outer for outer, parameter in body.free.items()}
@@ -441,7 +450,7 @@ def inline(graph: Graph, body: OpenBody) -> None:
 
 def _asked_where(node: Node) -> Any:
     """The place of the program that a check stands for; nothing for any other node."""
-    return (node.source, tuple((node._meta or {}).get(_STACK, ()))) if is_check(node) else None
+    return (node.source, tuple((node._meta or {}).get(STACK, ()))) if is_check(node) else None
 
 
 def _checks_of_sizes(recording: _Recording) -> set[Node]:
@@ -484,7 +493,7 @@ def _key(node: Node, outer: dict[Node, Node]) -> Any:
     parts = (node.op, identity(node.target), len(node.args), tuple(node.kwargs), shown)
     if is_fact(node):
         return (*parts, *(_constant(leaf, outer) for leaf in leaves(node.args)))
-    stack = tuple((node._meta or {}).get(_STACK, ()))
+    stack = tuple((node._meta or {}).get(STACK, ()))
     if is_check(node):
         return (*parts, node.source, stack, *(_constant(leaf, outer) for leaf in leaves(node.args[:TOLD])))
     if bodies_of(node):

@@ -217,6 +217,9 @@ def _drop_unread(graph: Graph) -> None:
         args = list(node.args)
         args[_OPERANDS] = tuple(itertools.compress(control.operands, read))
         node.args = tuple(args)
+        for value in control.operands:
+            if isinstance(value, Node) and value.op == "get_attr" and not value.users:
+                graph.erase_node(value)
 
 
 def _arrange(graph: Graph) -> None:
@@ -236,7 +239,7 @@ def _arrange_operands(node: Node, control: Branch | Loop, place: dict[Node, int]
     operands = control.operands
     if len(node.args) <= _OPERANDS or not all(isinstance(value, Node) for value in operands):
         return
-    order = sorted(range(len(operands)), key=lambda number: place[operands[number]])
+    order = sorted(range(len(operands)), key=lambda number: _made_at(operands[number], place))
     if order == list(range(len(operands))):
         return
     for body in control.bodies:
@@ -249,6 +252,14 @@ def _arrange_operands(node: Node, control: Branch | Loop, place: dict[Node, int]
     args = list(node.args)
     args[_OPERANDS] = tuple([operands[number] for number in order])
     node.args = tuple(args)
+
+
+def _made_at(value: Node, place: dict[Node, int]) -> tuple[int, int]:
+    """Where a value comes about: a result of a branch, which may be taken out anywhere later, at that branch."""
+    maker = value.args[0] if value.target is operator.getitem else None
+    if isinstance(maker, Node) and isinstance(control_of(maker), Branch) and _is_item(value, maker):
+        return place[maker], value.args[1]
+    return place[value], 0
 
 
 def _arrange_results(node: Node, branch: Branch, place: dict[Node, int]) -> None:

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from clew.capture.control_flow.alignment import Alignment, inline
+from clew.capture.control_flow.alignment import STACK, Alignment, common_stack, inline
 from clew.capture.control_flow.node_comparison import (
     TOLD,
     arrange,
@@ -36,7 +36,7 @@ from clew.ir.control_flow import cond, output_of
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
-from clew.ir.node import Node, set_type
+from clew.ir.node import Node, set_meta, set_type
 from clew.ir.source import SourceLine
 from clew.ir.types import ScalarType
 
@@ -323,6 +323,9 @@ def write_branch(graph: Graph, segment: Segment, question: Question, sides: dict
     args = (segment.inside(question.node), sides[True].graph, sides[False].graph, operands)
     node = graph.create_node("call_function", cond, args)
     node.source = question.source
+    stack = common_stack(one for body in sides.values() for one in body.graph.nodes)
+    if stack:
+        set_meta(node, {STACK: stack})
     return node
 
 
@@ -396,10 +399,10 @@ def move_reads(graph: Graph, segment: Segment) -> None:
 
 
 def _is_of_attribute(node: Node) -> bool:
-    """Whether a node reads an attribute of the root, or the dtype or device of one."""
+    """Whether a node reads an attribute of the root, or a fact about one."""
     if node.op == "get_attr":
         return True
-    return node.target is getattr and node.args[1] in ("dtype", "device") and node.args[0].op == "get_attr"  # type: ignore[union-attr]
+    return is_fact(node) and isinstance(node.args[0], Node) and _is_of_attribute(node.args[0])
 
 
 def _is_result(node: Node) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
+from torch import _jit_internal
 from torch.fx import _symbolic_trace
 from torch.utils import _pytree as pytree
 
@@ -59,6 +61,15 @@ class TorchGuest(TracingAnswers):
             lambda children, keys: immutable_dict(zip(keys, children, strict=True)),
         )
         register_watch("torch", watch_torch)
+
+    def defaults(self, function: Any) -> dict[str, Any] | None:
+        """The defaults of functions that torch has put together of two: pooling, with and without its indices."""
+        both = _jit_internal.boolean_dispatched.get(function)
+        if both is None:
+            return None
+        parameters = inspect.signature(both["if_false"]).parameters.values()
+        known = {one.name: one.default for one in parameters if one.default is not one.empty}
+        return {**known, both["arg_name"]: both["default"]}
 
     def wrapped_elsewhere(self) -> tuple[list[tuple[dict[str, Any], str]], list[tuple[type, str]]]:
         """What ``torch.fx.wrap`` has noted."""

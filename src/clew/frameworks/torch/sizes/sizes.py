@@ -434,7 +434,7 @@ class Sizes:
         shape = self._read_shapes.get(owner)
         if shape is None:
             shape = self._read_shapes[owner] = self._make(getattr, (owner, "shape"))
-        name = self._variable_of(of_atom(symbol)) or f"{owner.name}_shape_{place}"
+        name = self._variable_of(of_atom(symbol)) or f"{owner.name}_dim{place}"
         return self._make(operator.getitem, (shape, place), name=name)
 
     def _variable_of(self, size: Size) -> str | None:
