@@ -183,8 +183,11 @@ class Regions:
         found = self._effects.of(node)
         return Effect.WRITE if found is Effect.UNKNOWN and node.op == "call_module" else found
 
+    def _kind_of(self, node: Node) -> Effect:
+        return self._kinds[node] if node in self._kinds else self._kind(node)
+
     def _is_barrier(self, node: Node) -> bool:
-        return self._kinds[node] in (Effect.WRITE, Effect.UNKNOWN)
+        return self._kind_of(node) in (Effect.WRITE, Effect.UNKNOWN)
 
     def _is_strong_barrier(self, node: Node) -> bool:
         """Whether a node may do more than write into tensors."""
@@ -197,8 +200,10 @@ class Regions:
 
     def _rebinds(self, node: Node) -> bool:
         """Whether a node may let an attribute be another object: a framework's functions write into tensors at most."""
+        if is_control(node):
+            return any(self._rebinds(one) for body in bodies_of(node) for one in body.nodes)
         if node.op != "call_function":
-            return self._kinds[node] is Effect.UNKNOWN
+            return self._kind_of(node) is Effect.UNKNOWN
         is_own = guest_of(node.target) is not None or getattr(node.target, "__module__", None) == "_operator"
         return self._is_barrier(node) and not is_own
 

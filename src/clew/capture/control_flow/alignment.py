@@ -38,7 +38,7 @@ from clew.ir.control_flow import Branch, cond, control_of, inputs_of, returned
 from clew.ir.graph import Graph
 from clew.ir.node import Node, set_meta, set_type
 from clew.ir.source import SourceLine
-from clew.ir.types import ArrayType, Type, type_of
+from clew.ir.types import ArrayType, ScalarType, Type, type_of
 
 _FEW_BRANCHES = 8
 _FEW_VALUES = 24
@@ -138,8 +138,11 @@ class _Recording:
 class Alignment:
     """The plan by which two bodies become one; ``fits`` tells whether it is worth it, ``write`` does it."""
 
-    def __init__(self, graph: Graph, bodies: tuple[OpenBody, OpenBody], root: Any, shares_checks: bool = True) -> None:
+    def __init__(
+        self, graph: Graph, bodies: tuple[OpenBody, OpenBody], root: Any, shares_checks: bool = True, asked: Any = None
+    ) -> None:
         self.graph = graph
+        self._is_plain = isinstance(asked, Node) and asked.value_type == ScalarType("bool")
         self.recordings = tuple(_Recording(body, root) for body in bodies)
         self.shared: list[_Shared] = []
         self._early: list[_Shared] = []
@@ -317,7 +320,7 @@ class Alignment:
             *(gap for one in self.recordings for gap in one.gaps.values()),
         ]
         self.gaps.intersection_update(used)
-        if len(self.gaps) > 1:  # what was asked may be written to meanwhile: the answer is not
+        if len(self.gaps) > 1 and not self._is_plain:  # what was asked may be written to meanwhile: the answer is not
             self._choice((True, False), "answer").gap = min(self.gaps)
 
     def _known_from(self, recording: _Recording, value: Any) -> int:
@@ -399,7 +402,7 @@ class Alignment:
             item = self.graph.create_node("call_function", operator.getitem, (branch, place), {}, hint)
             _note_type(self._noted(item, stack), [*map(_type_of, choice.sides)], self._example)
             self._written[choice] = item
-        if gap == min(self.gaps) and len(self.gaps) > 1:
+        if gap == min(self.gaps) and len(self.gaps) > 1 and not self._is_plain:
             self._predicate = self._written[self._choice((True, False), "answer")]
 
     def _branch(self, predicate: Node, bodies: tuple[OpenBody, OpenBody]) -> Node:

@@ -345,7 +345,7 @@ def write_once(graph: Graph, segment: Segment, question: Question, sides: dict[b
     elif len(sides) == 1 or raising or not (question.aligns or all(map(_is_long, sides.values()))):
         return False
     else:
-        alignment = Alignment(graph, (sides[True], sides[False]), root, shares_checks=question.aligns)
+        alignment = Alignment(graph, (sides[True], sides[False]), root, question.aligns, question.node)
         if not alignment.fits or not (question.aligns or alignment.saved > _MANY):
             return False
         alignment.write(segment.inside(question.node), question.source, question.answer)
