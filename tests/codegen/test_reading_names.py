@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import clew
+from clew.codegen.lines import import_lines
 
 
 class Layer(nn.Module):
@@ -82,3 +83,89 @@ def test_variables_and_modules_have_short_names_around_a_branch() -> None:
         "    hidden = hidden / scale",
         "    return hidden",
     ]
+
+
+class Block(nn.Module):
+    """A residual block, and a call with all of its defaults spelled out by torch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.second = nn.Linear(4, 4)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        inner = self.first(hidden)
+        inner = nn.functional.softmax(inner, dim=-1)
+        inner = self.second(inner)
+        return hidden + inner
+
+
+class Blocks(nn.Module):
+    """Equal blocks, one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(3))
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        for block in self.blocks:
+            hidden = block(hidden)
+        return hidden
+
+
+def test_equal_blocks_read_the_same_and_defaults_are_left_out() -> None:
+    captured = clew.trace(Blocks().eval(), (torch.rand(2, 4),))
+    lines = captured.code.splitlines()[3:]
+    first, second, third = ([line for line in lines if f"blocks[{place}]" in line] for place in range(3))
+    assert [line.replace("blocks[0]", "blocks[1]") for line in first] == second
+    assert [line.replace("blocks[1]", "blocks[2]") for line in second] == third
+    assert "    inner = torch.nn.functional.softmax(inner, dim=-1)" in lines
+    assert "_stacklevel" in captured.graph.python_code("self").src
+
+
+def pooled(x: Tensor) -> Tensor:
+    return nn.functional.max_pool2d(x, 2), nn.functional.max_pool2d(x, 2, stride=1)
+
+
+def test_pooling_names_only_what_the_user_did() -> None:
+    code = clew.trace(pooled, (torch.rand(1, 1, 4, 4),)).code
+    assert "max_pool2d(x, 2)" in code
+    assert "max_pool2d(x, 2, stride=1)" in code
+
+
+FACTOR = 2.5
+
+
+def scaled_by_a_variable(x: Tensor) -> Tensor:
+    y = x * FACTOR
+    return y.cos() - FACTOR
+
+
+def test_a_number_around_the_program_is_called_by_its_name() -> None:
+    code = clew.trace(scaled_by_a_variable, (torch.rand(3),)).code
+    assert code.splitlines()[-2:] == ["    y = x * FACTOR", "    return y.cos() - FACTOR"]
+
+
+class Setting(nn.Module):
+    """Sets one attribute and reads another with a long path."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+        self.seen: Any = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x @ self.inner.weight
+        self.seen = y
+        return y * self.inner.weight.sum()
+
+
+def test_attributes_stand_where_they_are_used_though_others_are_set() -> None:
+    code = clew.trace(Setting().eval(), (torch.rand(2, 3),)).code
+    assert "y = x @ self.inner.weight" in code
+    assert "inner_weight" not in code
+
+
+def test_imports_of_a_module_share_a_line() -> None:
+    lines = ["from b import z", "import torch", "from a import y", "from b import x as w", "import math"]
+    assert import_lines(lines) == ["import math", "import torch", "from a import y", "from b import x as w, z"]

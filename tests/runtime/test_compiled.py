@@ -17,6 +17,8 @@ import torch
 from torch import Tensor, nn
 
 import clew
+from clew.runtime.torch_compile import look
+from tests.speed.counts import calls_in
 
 CALLS = pytest.mark.parametrize("calls", [0, 3], ids=["fresh", "called"])
 BACKENDS = pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -140,6 +142,17 @@ def test_objects_outside_are_looked_at_before_compiled_code(monkeypatch: pytest.
     monkeypatch.setitem(MODES, "first", [1.0, 2.0])
     with pytest.raises(clew.GuardError, match="MODES"):
         compiled(feed())
+
+
+def test_objects_outside_are_looked_for_once(monkeypatch: pytest.MonkeyPatch):
+    captured = traced(outside, 0, feed())
+    searching, looking = (calls_in(lambda: look(captured)) for _ in range(2))
+    assert looking < searching
+    monkeypatch.setitem(MODES, "first", [1.0, 2.0])
+    with pytest.raises(clew.GuardError, match="MODES"):
+        look(captured)
+    captured.guards.drop(kind="variable")
+    look(captured)
 
 
 @CALLS

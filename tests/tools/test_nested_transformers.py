@@ -41,6 +41,13 @@ def llama(depth: int) -> Made:
     return transformers.LlamaModel(config), {"input_ids": tokens()}
 
 
+def llama_with_labels(depth: int) -> Made:
+    config = transformers.LlamaConfig(**GROUPED, num_hidden_layers=depth)
+    ids = tokens()
+    kwargs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids}
+    return transformers.LlamaForCausalLM(config), kwargs
+
+
 def t5(depth: int) -> Made:
     config = transformers.T5Config(vocab_size=64, d_model=32, d_ff=48, num_layers=depth, num_heads=4, d_kv=8)
     return transformers.T5Model(config), {"input_ids": tokens(), "decoder_input_ids": tokens(5)}
@@ -63,7 +70,7 @@ def resnet(depth: int) -> Made:
     return transformers.ResNetModel(config), {"pixel_values": torch.randn(2, 3, 32, 32)}
 
 
-MODELS: list[Callable[[int], Made]] = [bert, masked_bert, gpt2, llama, t5, vit, mixtral, resnet]
+MODELS: list[Callable[[int], Made]] = [bert, masked_bert, gpt2, llama, llama_with_labels, t5, vit, mixtral, resnet]
 
 
 def captured(make: Callable[[int], Made], depth: int) -> tuple[Any, dict[str, Any]]:
@@ -109,3 +116,15 @@ def test_layers_of_a_llama_share_one_graph() -> None:
     assert len(norms) == 9
     assert len({id(form.pieces[path].graph) for path in norms}) == 1
     assert "for layer in self.layers:\n            hidden_states, dynamic_layer" in form.code
+
+
+def test_a_mask_leaves_layers_alike() -> None:
+    form = clew.nested(captured(llama_with_labels, 4)[0])
+    assert "class LlamaAttention:  # model.layers[0:4].self_attn (x4)\n" in form.code
+    assert "class LlamaRMSNorm_2" not in form.code
+    ids = tokens()
+    mask = torch.ones_like(ids)
+    mask[0, -2:] = 0
+    with torch.no_grad():
+        padded = {"input_ids": ids, "attention_mask": mask, "labels": ids}
+        assert torch.equal(form(**padded).logits, clew.flat(form)(**padded).logits)

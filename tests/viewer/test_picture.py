@@ -39,7 +39,7 @@ def test_modules_are_boxes_and_equal_ones_are_found():
         "[blocks.1: Block] (as above)",
     ]
     assert "[last: Block]" in found  # equal, but elsewhere
-    assert [line for line in found if line.endswith("(minor)")] == ["getattr_1 (minor)", "x_shape_0 (minor)"]
+    assert [line for line in found if line.endswith("(minor)")] == ["getattr_1 (minor)", "x_dim0 (minor)"]
 
 
 def test_blocks_with_other_settings_are_not_equal():

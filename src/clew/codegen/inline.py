@@ -92,10 +92,12 @@ def _reads(nodes: list[Node], kept: set[Node], scope: Scope, root: str) -> set[N
     """Sizes, facts and attributes, which are the same wherever they are read."""
     if any(map(may_reshape, nodes)):
         return set()
-    is_set = any(_sets(node) for node in nodes)
+    names_set = {_name_set(node) for node in nodes if _sets(node)}
     found: set[Node] = set()
     for node in nodes:
-        is_read = _is_fact(node) or _is_size(node, found) or (node.op == "get_attr" and not is_set)
+        is_outside = node.op == "get_attr" or (node.target in SHOWN and not isinstance(node.args[0], type))
+        is_outside = is_outside and not node.all_input_nodes and not _is_among(node, names_set)
+        is_read = is_outside or _is_fact(node) or _is_size(node, found)
         if is_read and node.users and node not in kept and node.type is None:
             scope.write_inline(node, expression(node, scope, root), is_operator(node))
             found.add(node)
@@ -106,6 +108,17 @@ def _sets(node: Node) -> bool:
     """Whether a node sets an attribute: then those are read where the program reads them."""
     target: Any = node.target
     return node.op == "call_function" and (target is setattr or target is delattr or sets_state(target))
+
+
+def _name_set(node: Node) -> str:
+    """The name of the attribute that a node sets, whatever object has it; empty where that is not known."""
+    path = node.args[1] if len(node.args) > 1 else None
+    return path.rpartition(".")[2] if isinstance(path, str) else ""
+
+
+def _is_among(node: Node, names_set: set[str]) -> bool:
+    """Whether one of these names is on the way to an attribute that a node reads."""
+    return bool(names_set) and ("" in names_set or not names_set.isdisjoint(str(node.target).split(".")))
 
 
 def _is_fact(node: Node) -> bool:
@@ -190,7 +203,8 @@ def renamed_for_reading(nodes: list[Node], inlined: set[Node], fixed: Collection
             owners[name] = node
             continue
         stem = _last_word(node, known, scope)
-        names = [stem] if stem else families[_NUMBERED.sub("", name)]
+        is_path = node.op in ("call_module", "get_attr") and _is_unnamed(node)  # whose numbers mean something
+        names = [stem] if stem else [] if is_path else families[_NUMBERED.sub("", name)]
         wanted = next((one for one in (*names, name) if is_free(one, node)), None) or scope.locals.fresh(name)
         if wanted != name:
             scope.locals.rename(node, wanted)

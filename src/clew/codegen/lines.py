@@ -7,13 +7,14 @@ is kept on one line.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from clew.ir.node import Node
-from clew.ir.types import ArrayType, Type, type_of
+from clew.ir.types import ArrayType, ScalarType, Type, type_of
 
 _INDENT = "    "
 
@@ -129,7 +130,7 @@ class Commentator:
 
     def heading(self, node: Node) -> list[str]:
         """A line that names the module whose inside begins here, where that is another one than before."""
-        path = module_path(node) if self.modules and node.op not in ("placeholder", "output", "get_attr") else None
+        path = None if not self.modules or node.op in ("placeholder", "output") or _reads(node) else module_path(node)
         if path is None or path == self._module:
             return []
         self._module = path
@@ -171,6 +172,12 @@ def import_lines(lines: Iterable[str]) -> list[str]:
             packages.add(line)
     members = {module: ", ".join(sorted(some)) for module, some in sorted(names.items())}
     return [*sorted(packages), *(f"from {module} import {some}" for module, some in members.items())]
+
+
+def _reads(node: Node) -> bool:
+    """Whether a node only reads an attribute, a fact or a size, which are read where they are first needed."""
+    is_size = node.target is operator.getitem and isinstance(node.value_type, ScalarType)
+    return node.op == "get_attr" or node.target is getattr or is_size
 
 
 def module_path(node: Node) -> str | None:

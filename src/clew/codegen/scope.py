@@ -279,6 +279,14 @@ class Scope:
             known = self._known[id(thing)] = (self._reach(thing), thing)
         return known[0]
 
+    def name_value(self, thing: Any, name: str, value: Any) -> str:
+        """The global by which ``value`` is reached, for which ``thing`` stands in the graph: under this name if it can
+        be."""
+        known = self._known.get(id(thing))
+        if known is None:
+            known = self._known[id(thing)] = (self.bind(name, value), thing)
+        return known[0]
+
     def name_body(self, body: Any, name: str) -> None:
         """From now on ``body``, a nested graph, is reached as the local function of this name."""
         self._known[id(body)] = (name, body)

@@ -16,6 +16,7 @@ import torch
 
 from clew.capture.guards.notes import Variable, require_variable
 from clew.errors import CompiledGuardError, GuardError
+from clew.ir.graph import Graph
 from clew.ir.guards import Attribute, Guard, evaluate, leaves_of
 from clew.ir.node import Node
 from clew.runtime.build import compile_function
@@ -141,9 +142,18 @@ def _objects_outside(callee: Any) -> list[Variable]:
 
 @torch._disable_dynamo  # a captured program looks at objects outside of itself before each call
 def look(callee: Any) -> None:
-    """Raise the error of a guard if such contents have changed: a compiler reads past them."""
-    for variable in _objects_outside(callee):
-        require_variable(variable, variable.name, f"{variable!r} is unchanged")
+    """Raise the error of a guard if such contents have changed: a compiler reads past them, at each call."""
+    graph = callee.graph
+    guards, variables = _looked_at.get(graph, ((), ()))
+    if guards is not graph._guards:
+        guards, variables = _looked_at[graph] = graph._guards, tuple(_objects_outside(callee))
+    for variable in variables:
+        if not variable.is_as_before():
+            require_variable(variable, variable.name, f"{variable!r} is unchanged")
+
+
+_looked_at: weakref.WeakKeyDictionary[Graph, tuple[Any, tuple[Variable, ...]]] = weakref.WeakKeyDictionary()
+"""The guards of a graph, as they were when its variables were looked for, and those."""
 
 
 @torch._disable_dynamo  # a captured program that changes state may have to be undone

@@ -273,8 +273,8 @@ def test_code_reads_like_the_program(library: ModuleType) -> None:
     captured = clew.trace(model, args=(torch.randn(2, 5, 8), _masks()["full"]))
     lines = [line.split(";")[0].strip() for line in captured.code.splitlines()]
     start = lines.index("if mask.all():")
-    assert lines[start + 1 : start + 3] == ["expand = None", "else:"]
-    assert sum("attn_mask=expand" in line for line in lines) == 3
+    assert lines[start + 1 : start + 3] == ["mask_1 = None", "else:"]
+    assert sum("attn_mask=mask_1" in line for line in lines) == 3
     assert len(_branches(captured)) == 1
 
 

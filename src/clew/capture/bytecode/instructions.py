@@ -193,7 +193,7 @@ def variable_for(frame: FrameType, source: SourceLine, strangers: tuple[str, ...
     but Clew and the called function itself: ``strangers`` are the names of functions that do."""
     name = source._variable
     if name is None:
-        name = source._variable = stored_in(frame.f_code, frame.f_lasti)
+        name = source._variable = stored_in(frame.f_code, frame.f_lasti) or returned_by(frame.f_code, frame.f_lasti)
     if not name or not strangers:
         return name or None
     called = target if isinstance(target, str) else getattr(target, "__name__", "")
@@ -215,6 +215,17 @@ def stored_in(code: CodeType, offset: int) -> str:
     elif len(following) == 2 and following[0].opname in _LOADS and following[1].opname == "STORE_ATTR":
         name = following[1].argval
     return name if is_users_name(name) else ""
+
+
+RETURNED = "return"
+"""In place of a variable: what a call gives is what its function returns."""
+
+
+def returned_by(code: CodeType, offset: int) -> str:
+    """``RETURNED`` if the instruction after the call at ``offset`` returns what it gives; else nothing."""
+    instructions, place = instructions_at(code, offset)
+    following = instructions[place + 1 : place + 2]
+    return RETURNED if following and following[0].opname == "RETURN_VALUE" else ""
 
 
 def is_users_name(name: str) -> bool:

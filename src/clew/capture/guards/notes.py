@@ -19,6 +19,8 @@ from clew.capture.location import MISSING, Location
 from clew.capture.state.containers import SIMPLE, attributes_of, is_of_library, same_part
 from clew.capture.state.memory import Memory, below
 from clew.codegen.guards import WRITERS, Condition, Subject, type_test
+from clew.codegen.scope import Scope, is_plain_identifier
+from clew.codegen.statements import SHOWN
 from clew.errors import GuardError, a_or_an
 from clew.ir.effects import pure
 from clew.ir.guards import EQUALS, TYPE, Guard, Test, guard, register, same_answer, spelled
@@ -341,6 +343,16 @@ def current_number(variable: Variable) -> Any:
     if callable(value) or isinstance(value, ModuleType):
         raise GuardError(f"the variable {variable.name} held a number, and now it holds {a_or_an(value)}")
     return variable.expected if value is ABSENT else value
+
+
+def _shown_number(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
+    """The read of a number, for people: the name of the variable."""
+    (variable,) = args
+    is_named = type(variable) is Variable and is_plain_identifier(variable.name)
+    return scope.name_value(variable, variable.name, variable.expected) if is_named else None
+
+
+SHOWN[current_number] = _shown_number
 
 
 def write_variable(variable: Variable, value: Any) -> None:

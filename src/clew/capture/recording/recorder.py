@@ -24,7 +24,7 @@ from types import (
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from clew.capture.bytecode.handled_errors import may_see_error
-from clew.capture.bytecode.instructions import stored_in, variable_for
+from clew.capture.bytecode.instructions import RETURNED, returned_by, stored_in, variable_for
 from clew.capture.bytecode.try_blocks import (
     ARITHMETIC,
     FRAMEWORK,
@@ -74,7 +74,7 @@ class Site:
         code, offset = frame.f_code, frame.f_lasti
         self.code: CodeType = code
         self.source: SourceLine = source_of_frame(frame)
-        self.variable: str | None = stored_in(code, offset) or None
+        self.variable: str | None = stored_in(code, offset) or returned_by(code, offset) or None
         self.operation: Operation | None = operation_at(code, offset)
 
 
@@ -518,7 +518,8 @@ class Recorder:
                 op, (target, args) = "call_function", written
         source = None if frame is None else source_of_frame(frame)
         if is_result and frame is not None and source is not None:
-            name = variable_for(frame, source, strangers, target) or name
+            variable = variable_for(frame, source, strangers, target)
+            name = (self.variable_in_the_end(frame) if variable == RETURNED else variable) or name
         is_call = op in ("call_function", "call_method") and not (type(target) is FunctionType and target in _CHECKS)
         if errors is None and is_call and _is_of_framework(op, target):
             errors = FRAMEWORK
@@ -536,6 +537,15 @@ class Recorder:
             self.module_stack.note_on(node)
         return node
 
+    def variable_in_the_end(self, frame: FrameType) -> str | None:
+        """The variable that gets what a function, and perhaps those that have called it, only return."""
+        name, caller = RETURNED, user_frames(frame.f_back)[0]
+        while name == RETURNED and caller is not None and id(caller) != self.code.caller:
+            code, offset = caller.f_code, caller.f_lasti
+            name = stored_in(code, offset) or returned_by(code, offset)
+            caller = user_frames(caller.f_back)[0]
+        return None if name == RETURNED else name or None
+
     def create_at(
         self,
         site: Site,
@@ -549,7 +559,8 @@ class Recorder:
         """Add a call that the user's program makes at a known place, whose frame this is; there are no bodies yet."""
         if id(frame) != self.code.caller and is_tried(frame, self.code.executed, errors, self.module_stack.gate):
             op, target, args = self._attempted(op, target, args, frame, errors)
-        node = self.bodies.outermost.create_node(op, target, args, kwargs, site.variable)
+        name = self.variable_in_the_end(frame) if site.variable == RETURNED else site.variable
+        node = self.bodies.outermost.create_node(op, target, args, kwargs, name)
         set_source(node, site.source)
         if self.module_stack.open or node.op == "call_module":
             self.module_stack.note_on(node)

@@ -26,6 +26,7 @@ from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import ListProxy, TupleProxy
 from clew.capture.recording.opaque_calls import CannotFollow, Unseen
 from clew.capture.recording.recorder import Pending, Scalar
+from clew.capture.recording.unused_calls import is_own
 from clew.frameworks.numpy.array_proxy import Traced
 from clew.frameworks.torch import facts
 from clew.frameworks.torch.calls import dispatch, fast_path, tensor_mutation
@@ -701,7 +702,8 @@ class TorchRecorder(ExampleRecorder):
 
     def asked_tracer(self, function: Any) -> Node:
         """The node that asks whether a tool traces the program, which never fails."""
-        return self.create_node("call_function", function, (), {}, never_fails=True)
+        name = "is_capturing" if is_own(function) else None
+        return self.create_node("call_function", function, (), {}, never_fails=True, name=name)
 
     def truth(self, place: Any, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
         """The program asks whether a value is true: the way that the run goes on, recorded or guarded."""

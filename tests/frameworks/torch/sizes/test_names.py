@@ -40,13 +40,13 @@ CODE = {
     return x - length""",
     of_the_caller: """\
     rows = x.shape[0]
-    reshape = x.reshape(x.shape[1], rows)
+    y = x.reshape(x.shape[1], rows)
     if mask.any():
-        getitem = reshape * rows""",
+        getitem = y * rows""",
     without_a_name: """\
-    x_shape_1 = x.shape[1]
+    x_dim1 = x.shape[1]
     if any_1:
-        getitem = x.reshape(x_shape_1, -1)""",
+        getitem = x.reshape(x_dim1, -1)""",
 }
 
 

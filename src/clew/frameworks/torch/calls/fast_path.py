@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from clew.capture.bytecode.instructions import RETURNED
 from clew.capture.bytecode.try_blocks import FRAMEWORK, outcome_of, outcome_of_method
 from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.recording.operators import written_at
@@ -111,7 +112,8 @@ def call_layer(
         raise
     finally:
         recorder.depth -= 1
-    node = recorder.bodies.outermost.create_node("call_module", path, node_args, None, site.variable)
+    name = recorder.variable_in_the_end(frame) if site.variable == RETURNED else site.variable
+    node = recorder.bodies.outermost.create_node("call_module", path, node_args, None, name)
     recorder.note_place(node, site)
     if type(value) is not torch.Tensor:
         return recorder.result(value, node)
