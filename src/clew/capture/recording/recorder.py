@@ -537,9 +537,9 @@ class Recorder:
             self.module_stack.note_on(node)
         return node
 
-    def variable_in_the_end(self, frame: FrameType) -> str | None:
+    def variable_in_the_end(self, frame: FrameType | None) -> str | None:
         """The variable that gets what a function, and perhaps those that have called it, only return."""
-        name, caller = RETURNED, user_frames(frame.f_back)[0]
+        name, caller = RETURNED, user_frames(frame and frame.f_back)[0]
         while name == RETURNED and caller is not None and id(caller) != self.code.caller:
             code, offset = caller.f_code, caller.f_lasti
             name = stored_in(code, offset) or returned_by(code, offset)

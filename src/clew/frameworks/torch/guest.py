@@ -64,7 +64,7 @@ class TorchGuest(TracingAnswers):
 
     def defaults(self, function: Any) -> dict[str, Any] | None:
         """The defaults of functions that torch has put together of two: pooling, with and without its indices."""
-        both = _jit_internal.boolean_dispatched.get(function)
+        both: dict[str, Any] | None = _jit_internal.boolean_dispatched.get(function)
         if both is None:
             return None
         parameters = inspect.signature(both["if_false"]).parameters.values()
