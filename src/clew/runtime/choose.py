@@ -29,7 +29,7 @@ CAPTURES = {"torch": "clew.runtime.torch_captured"}
 FUNCTIONS = {
     "numpy": "clew.runtime.numpy_captured.ArrayCapture",
     "tensorflow": "clew.runtime.tensorflow_captured.TensorflowCapture",
-    "jax": "clew.runtime.function.JaxCapture",
+    "jax": "clew.runtime.numpy_captured.JaxCapture",
 }
 METHODS = {"torch": "clew.runtime.torch_captured"}
 PLAIN = "clew.runtime.function.PlainCapture"

@@ -459,12 +459,6 @@ class PlainCapture(GraphFunction):
     _inlines = True
 
 
-class JaxCapture(PlainCapture):
-    """A JAX program captured from an example."""
-
-    framework = "jax"
-
-
 # ---- guards at the entrance ------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""From a capture of a NumPy program to a callable: a function with the original's signature.
+"""From a capture of a NumPy or JAX program to a callable: a function with the original's signature.
 
 A guard that fails leaves no mark: where the graph acts before its last guard, what it had done is undone before the
 error is raised. Constants are the arrays that the program uses, so that what it writes to them is seen outside.
@@ -49,3 +49,9 @@ class ArrayCapture(PlainCapture):
             plan = (acts_early(self.graph) or (late and acts_before_writes(self.graph)), late, found)
             known = self.__dict__["_early"] = (code, plan)
         return known[1]  # type: ignore[no-any-return]
+
+
+class JaxCapture(ArrayCapture):
+    """A JAX program captured from an example."""
+
+    framework = "jax"

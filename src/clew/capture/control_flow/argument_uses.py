@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
-from types import FunctionType, ModuleType
+from types import FunctionType, ModuleType, WrapperDescriptorType
 from typing import Any
 
 from clew.capture.control_flow.definitions import definition_of
@@ -58,7 +58,7 @@ def asked_by(
         found.add(look.asked)
         if function is getattr(program, "__func__", program):
             uses = _Uses(definition, function, is_of_framework)
-            found.only_compared = look.only_compared(function)
+            found.only_compared = only_compared(function)
             found.only_read = frozenset(name for name in uses.parameters if uses.are_reads(name))
             keys = {name: uses.keys(name) for name in uses.parameters}
             found.keys = {name: one for name, one in keys.items() if one}
@@ -126,16 +126,57 @@ class _Look:
             known = self.asked.texts.setdefault(name, [])
             known += [text for text in texts if type(text) is str and text not in known]
 
-    def only_compared(self, function: FunctionType) -> frozenset[str]:
-        """The parameters that are only compared."""
-        if not _BLIND.isdisjoint(function.__code__.co_names):
-            return frozenset()
+    def uses(self) -> dict[str, list[ast.AST]]:
+        """Where each name stands."""
         used: dict[str, list[ast.AST]] = {}
         for node in ast.walk(self._definition):
             if isinstance(node, ast.Name):
                 used.setdefault(node.id, []).append(node)
-        names = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
-        return frozenset(name for name in names if name in used and self.compared.issuperset(used[name]))
+        return used
+
+    def handed_over(self) -> Iterator[tuple[ast.AST, ast.Call, int | str]]:
+        """What stands among the arguments of calls: each with the call, and its place or name there."""
+        for call in ast.walk(self._definition):
+            if isinstance(call, ast.Call) and not any(isinstance(one, ast.Starred) for one in call.args):
+                yield from ((value, call, place) for place, value in enumerate(call.args))
+                yield from ((one.value, call, one.arg) for one in call.keywords if one.arg is not None)
+
+
+def only_compared(function: FunctionType, around: tuple[Any, ...] = ()) -> frozenset[str]:
+    """The parameters of a function that it only compares, or hands to functions that do."""
+    code = function.__code__
+    definition = definition_of(code) if code not in around else None
+    if definition is None or not _BLIND.isdisjoint(code.co_names):
+        return frozenset()
+    look = _Look(definition, function.__globals__)
+    compared = set(look.compared)
+    for value, call, place in look.handed_over():
+        called = _called(function, call.func) if isinstance(value, ast.Name) else None
+        if called is not None and _parameter(called, place) in only_compared(called, (*around, code)):
+            compared.add(value)
+    used = look.uses()
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return frozenset(name for name in names if name in used and compared.issuperset(used[name]))
+
+
+def _called(function: FunctionType, name: ast.expr) -> FunctionType | None:
+    """The function of the program that stands behind a global name in another one, in a cache or compiled perhaps:
+    what is written in C does no more with a text than to compare it."""
+    code = function.__code__
+    if not isinstance(name, ast.Name) or name.id in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
+        return None
+    found = function.__globals__.get(name.id)
+    if type(found) is not FunctionType and isinstance(type(found).__call__, WrapperDescriptorType):
+        found = getattr(found, "__wrapped__", found)
+    return found if type(found) is FunctionType else None
+
+
+def _parameter(function: FunctionType, place: int | str) -> str | None:
+    """The parameter that gets an argument by its place or its name."""
+    code = function.__code__
+    if isinstance(place, str):
+        return place
+    return code.co_varnames[place] if place < code.co_argcount else None
 
 
 _READING = frozenset({"len", "enumerate", "zip", "sum", "max", "min"})
@@ -294,11 +335,18 @@ _VIEWS = frozenset({"T", "mT", "real", "imag"})
 
 
 class Framework:
-    """What counts as the framework's: its functions, and the methods of its arrays that give arrays or numbers."""
+    """What counts as the framework's: its functions, the methods of its arrays that give arrays or numbers, and what
+    looks at dicts as nests only, whose keys it sorts."""
 
-    def __init__(self, is_function: Callable[[Any], bool], methods: frozenset[str]) -> None:
+    def __init__(
+        self,
+        is_function: Callable[[Any], bool],
+        methods: frozenset[str],
+        takes_nests: Callable[[Any], bool] = lambda _: False,
+    ) -> None:
         self.is_function = is_function
         self.methods = methods
+        self.takes_nests = takes_nests
 
 
 def handed_on(function: Any, arrays: set[str], framework: Framework) -> frozenset[str]:

@@ -39,7 +39,9 @@ _OF_WHOLE_NUMBERS = frozenset(
 """Functions that give a whole number for whole numbers."""
 _OF_ARRAYS = (getattr, len, type, isinstance, operator.is_, operator.is_not)
 """Functions that tell facts about an array, and do not compute with what it holds."""
-_READINGS = frozenset({*_COMPARISONS, *_ARITHMETIC, *_OF_ARRAYS, operator.getitem, operator.contains, tuple, hasattr})
+_READINGS = frozenset(
+    {*_COMPARISONS, *_ARITHMETIC, *_OF_ARRAYS, operator.getitem, operator.contains, tuple, set, hasattr}
+)
 _SIZES = frozenset({"dim", "numel", "nelement", "ndimension", "size", "stride", "is_contiguous", "is_floating_point",
                     "is_complex", "element_size", "storage_offset", "data_ptr"})  # fmt: skip
 _LASTING = frozenset({"shape", "ndim", "dtype", "device"})
@@ -263,6 +265,8 @@ def lasts(subject: Expression, with_attributes: bool = False) -> bool:
 
 def is_reading(node: Node) -> bool:
     """Whether a call tells a fact about what it is given, or computes with plain numbers."""
+    if node.target is notes.read_variable:
+        return True
     if isinstance(node.value_type, ArrayType) or any(_holds_nodes(argument) for argument in node.args):
         return False
     if bodies_of(node):

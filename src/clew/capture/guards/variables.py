@@ -221,8 +221,11 @@ def own_code(around: Surroundings, methods: Iterable[Variable]) -> tuple[Guard, 
     return tuple(Guard(one, "variable", None, "code", label=f"{one!r} is unchanged") for one in found)
 
 
-def numbers_only_read(graph: Graph, around: Surroundings, state: State, dynamic: bool) -> list[Slot]:
-    """The places of numbers around the user's own code that a graph is guarded on: it can read them at each call.
+def values_only_read(
+    graph: Graph, around: Surroundings, state: State, dynamic: bool, is_array: Callable[[Any], bool]
+) -> list[Slot]:
+    """The places of numbers around the user's own code that a graph is guarded on, and of arrays in attributes and
+    items, which are set anew as a model learns: it can read them at each call.
 
     A container that counts as a whole is one such place if it holds fractions, as the attribute of an object, or
     anywhere if sizes are ``dynamic``: in another process a variable may not be there, nor can a container be made up.
@@ -239,8 +242,10 @@ def numbers_only_read(graph: Graph, around: Surroundings, state: State, dynamic:
         if is_number and (variable is root or variable.way in (ATTRIBUTE, ITEM)):
             is_whole = type(variable.expected) is int  # such are mostly sizes and numbers of rounds
             takes = not is_whole or (dynamic and group is None)
+        elif is_array(variable.expected):
+            takes = group is not None or variable is not root
         else:
-            takes = variable is root and (dynamic or group is not None) and _holds_fractions(variable)
+            takes = variable is root and (dynamic or group is not None) and _holds_values(variable, is_array)
         if takes:
             slot = Slot(variable) if group is None else group.slot(variable.name)
             slot.is_only_read, slot.variable.expected = is_number, variable.expected
@@ -248,11 +253,14 @@ def numbers_only_read(graph: Graph, around: Surroundings, state: State, dynamic:
     return found
 
 
-def _holds_fractions(variable: Variable) -> bool:
-    """Whether a variable holds a few values, and fractions among them."""
+def _holds_values(variable: Variable, is_array: Callable[[Any], bool]) -> bool:
+    """Whether a variable holds a few values, and fractions or arrays among them."""
     held = variable.held
-    kept = held.kept((0, _MOST_HELD + 1)) if isinstance(held, Memory) and not held.ends else []
-    return 0 < len(kept) <= _MOST_HELD and any(type(part) is float for reading in kept for part in reading.parts)
+    if not isinstance(held, Memory) or not all(map(is_array, held.ends.values())):
+        return False
+    kept = held.kept((0, _MOST_HELD + 1))
+    is_one = any(type(part) is float or is_array(part) for reading in kept for part in reading.parts)
+    return 0 < len(kept) <= _MOST_HELD and is_one
 
 
 _MOST_HELD = 16

@@ -231,6 +231,10 @@ class Inputs:
         """What the code of the program does with arguments, if that was looked at."""
         self.choices: Choices | None = None
         """Arguments that may be of several kinds."""
+        self.is_order_seen = True
+        """Whether the program may see in which order keys of dicts stand."""
+        self.free_keys: list[tuple[Any, tuple[Any, ...]]] = []
+        """Dicts whose keys may stand in any order, as far as that is known yet."""
         self.dicts: list[dict[str, Any]] = []
         """Of dicts among the arguments, the items that the program takes."""
 
@@ -415,6 +419,8 @@ class Inputs:
         self._check_keys(container)
         if callable(value):
             self.callables.append(value)
+        if has_attributes(value) and self.choices is not None and self.choices.is_open:
+            self.is_order_seen = True  # it may have methods that were not looked at, as what is around the program has
         for key, part in container.before.items():
             container.entered[key] = self._part(key, part, place, name)
         refill(value, container.entered)
@@ -435,7 +441,11 @@ class Inputs:
     def _check_keys(self, container: InputContainer) -> None:
         value, place = container.value, container.place
         if isinstance(value, dict):
-            self.checks.append((notes.require_keys, place, tuple(key for way, key in container.before if way == ITEM)))
+            keys = tuple(key for way, key in container.before if way == ITEM)
+            if type(value) is dict and len(keys) > 1 and not self.is_order_seen:
+                self.free_keys.append((place, keys))
+            else:
+                self.checks.append((notes.require_keys, place, keys))
         elif isinstance(value, set):
             self.checks.append((notes.require, place, set(value)))
         elif isinstance(value, (list, deque)):
@@ -521,6 +531,10 @@ class Inputs:
     def write_checks(self) -> list[Node]:
         """Put the guards of what has entered into the graph, each once."""
         written = []
+        for place, keys in self.free_keys:
+            in_order = (notes.require_keys, place, keys)
+            self.checks.append(in_order if self.is_order_seen else (notes.require, Pending(set, (place,)), set(keys)))
+        self.free_keys.clear()
         for check, place, expected in self.checks:
             node = self.recorder.resolve(place)
             shown = expected.__name__ if isinstance(expected, type) else repr(expected)

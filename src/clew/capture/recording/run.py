@@ -31,7 +31,7 @@ from clew.capture.current_capture import current
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.redundant import drop_implied
 from clew.capture.guards.variable_reads import Reads
-from clew.capture.guards.variables import numbers_only_read, own_code
+from clew.capture.guards.variables import own_code, values_only_read
 from clew.capture.options import LEFT_OUT, Options
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
@@ -445,15 +445,19 @@ class ExampleRun:
         self.state.forget()
         raise Restart
 
-    def _read_numbers(self, graph: Graph) -> None:
-        """Let the next run begin with the numbers among its inputs that this one has only read."""
+    def _read_values(self, graph: Graph) -> None:
+        """Let the next run begin with the numbers and arrays among its inputs that this one has only read."""
         if not self.findings.reads_numbers:
             return
-        slots = numbers_only_read(graph, self.surroundings, self.state, self.settings.dynamic)
+        slots = values_only_read(graph, self.surroundings, self.state, self.settings.dynamic, self.is_read_again)
         found = {slot.key: slot for slot in slots if type(slot.variable.expected) not in self.inputs.plain_kinds}
         if not found.keys() <= self.findings.lifted.keys():
             self.findings.lifted |= {key: slot for key, slot in found.items() if key not in self.findings.lifted}
             raise Restart
+
+    def is_read_again(self, value: Any) -> bool:
+        """Whether a value that the program finds around itself is an array that the graph reads at each call."""
+        return False
 
     def _has_several_paths(self) -> bool:
         """Whether pieces of the program were run more often than the program does: then no run counts."""

@@ -11,8 +11,11 @@ import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import jax
+
 from clew.frameworks.jax import private
-from clew.frameworks.numpy.array_proxy import Items, Traced
+from clew.frameworks.numpy.array_proxy import Items, Reliance, Traced
+from clew.frameworks.numpy.facts import TracedShape
 
 if TYPE_CHECKING:
     from clew.frameworks.jax.recorder import JaxRecorder
@@ -111,6 +114,41 @@ class TracedJaxArray(Traced, private.Tracer):  # type: ignore[misc]
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:  # type: ignore[override]
         return self.recorder.escape(self, dtype)
+
+
+class TracedJaxShape(TracedShape):
+    """The shape of an array of JAX: whoever looks into it relies on the ranks of all arrays."""
+
+    def fix_length(self) -> tuple[Any, ...]:
+        """Rely on ranks from now on."""
+        if self.is_whole:
+            self.recorder.rely(Reliance.RANK)
+            self.fixed = tuple.__getitem__(self, slice(None))
+        return self.plain
+
+    def _reach(self, place: int) -> None:
+        self.recorder.rely(Reliance.RANK)
+
+
+def _parts_of(shape: TracedJaxShape) -> tuple[Any, None]:
+    return shape.fix_length(), None
+
+
+def _of_parts(_: None, sizes: Any) -> Any:
+    return tuple(sizes)
+
+
+jax.tree_util.register_pytree_node(TracedJaxShape, _parts_of, _of_parts)  # functions of nests take it for a tuple
+
+
+def fixed_shapes(nest: Any) -> Any:
+    """A nest of arguments with plain tuples in the place of shapes of any length."""
+    kind = type(nest)
+    if kind is TracedJaxShape:
+        return tuple(nest.fix_length())
+    if kind in (tuple, list):
+        return kind(map(fixed_shapes, nest))
+    return {key: fixed_shapes(value) for key, value in nest.items()} if kind is dict else nest
 
 
 def _read(name: str) -> property:

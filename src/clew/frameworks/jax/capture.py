@@ -22,7 +22,7 @@ from clew.capture.recording.run import Findings
 from clew.capture.state.reachable import attribute_names, behind
 from clew.errors import CaptureError
 from clew.frameworks.jax import interception, private
-from clew.frameworks.jax.effects import METHODS, is_function
+from clew.frameworks.jax.effects import METHODS, is_function, takes_nests
 from clew.frameworks.jax.entry_guards import EntryGuards, JaxInputs
 from clew.frameworks.jax.layers import Layers, is_of_keras
 from clew.frameworks.jax.recorder import JaxRecorder
@@ -81,7 +81,7 @@ class Run(of_numpy.Run):
     recorder_class = JaxRecorder
     guards_class = EntryGuards
     inputs_class = JaxInputs
-    framework = Framework(is_function, METHODS)
+    framework = Framework(is_function, METHODS, takes_nests)
 
     def __init__(self, fn: Any, settings: Options, findings: Findings, *rest: Any) -> None:
         super().__init__(fn, settings, findings, *rest)
@@ -93,6 +93,10 @@ class Run(of_numpy.Run):
     def _owners(self, more: tuple[Any, ...] = (), beside: tuple[type, ...] = ()) -> list[Any]:
         """Objects whose attributes the program may change; those of Keras are watched by themselves."""
         return [owner for owner in super()._owners(more, beside) if not is_of_keras(owner)]
+
+    def is_read_again(self, value: Any) -> bool:
+        """Whether a value is an array: one that an attribute holds is read at each call."""
+        return isinstance(value, jax.Array) or super().is_read_again(value)
 
     def _reliance(self, runs: list[of_numpy.Run]) -> Reliance:
         """What the program could see of dtypes and ranks, and of classes of numbers, on any of its paths."""

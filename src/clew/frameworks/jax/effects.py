@@ -5,6 +5,7 @@ Calls that reach the outside (printing, callbacks) and primitives with an effect
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -41,3 +42,9 @@ def is_function(value: Any) -> bool:
         return not isinstance(value, type)
     is_public = (qualified_name(value) or "").startswith(("jax.numpy.", "jax.nn."))
     return is_public and callable(value) and getattr(value, "__name__", "") not in _HANDED_FUNCTIONS
+
+
+def takes_nests(value: Any) -> bool:
+    """Whether a module or function of JAX's looks at dicts as nests alone, whose keys it sorts."""
+    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return str(name).partition(".")[0] == "jax"

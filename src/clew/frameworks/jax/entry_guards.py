@@ -153,6 +153,13 @@ class JaxInputs(entry_guards.NumpyInputs):
     items_are = staticmethod(items_are)
     item_kind = staticmethod(item_kind)
 
+    def check_number(self, value: Any, place: Any) -> None:
+        """Guard at the end what a traced number must be: a truth may be an array, too."""
+        if self.recorder.identity.is_asked:
+            super().check_number(value, place)
+        else:
+            self.numbers.append((value, place))
+
     def number_kind(self, value: Any = 1.0) -> Kind:
         """A number."""
         return Kind("number", is_plain_number, (), value)

@@ -19,10 +19,18 @@ import numpy
 from clew.capture.recording.operators import OperatorForm
 from clew.capture.recording.recorder import Pending, Recorder, Scalar
 from clew.frameworks.jax import control_flow, private, transforms
-from clew.frameworks.jax.array_proxy import NativeTracer, RecordingTrace, TracedJaxArray, traced_in
+from clew.frameworks.jax.array_proxy import (
+    NativeTracer,
+    RecordingTrace,
+    TracedJaxArray,
+    TracedJaxShape,
+    fixed_shapes,
+    traced_in,
+)
 from clew.frameworks.jax.importer import HANDLERS, Importer
 from clew.frameworks.jax.staging import this_trace, whole_calls
 from clew.frameworks.jax.types import kind_of, type_of_aval
+from clew.frameworks.numpy import facts
 from clew.frameworks.numpy.array_proxy import TracedPython, is_traced, made_stand_in
 from clew.frameworks.numpy.facts import Reliance, is_data
 from clew.frameworks.numpy.opaque_calls import cannot_follow
@@ -135,7 +143,7 @@ class JaxRecorder(NumpyRecorder):
             return value.traced.plain
         if callable(value) and not is_traced(value) and not isinstance(value, type) and is_leaf_of_jax(value):
             return getattr(value, "__clew_original__", value)
-        if type(value) in _PLAIN_NESTS:
+        if type(value) in _PLAIN_NESTS or type(value) is TracedJaxShape:
             return super().concrete(value)
         if not is_traced(value) and not is_leaf_of_jax(value):
             return jax.tree_util.tree_map(self._plain_leaf, value)
@@ -239,6 +247,7 @@ class JaxRecorder(NumpyRecorder):
             return self.natively(lambda one, *rest, **named: getattr(one, name)(*rest, **named), (array, *args), kwargs)
         if name in _WAITING:
             return array
+        args, kwargs = self.whole_arguments(args, kwargs)
         return self.record("call_method", name, (array, *args), self._settled(kwargs))
 
     def public(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -247,10 +256,11 @@ class JaxRecorder(NumpyRecorder):
             if not self.open:
                 return function(*self.concrete(args), **self.concrete(kwargs))
             return self.natively(function, args, kwargs)
-        args = tuple([self._whole(value) for value in args])
+        apart = args, kwargs
+        args, kwargs = self.whole_arguments(args, kwargs)
         given = leaves_of((args, kwargs))
         if any(map(transforms.is_user_function, given)):
-            return transforms.with_functions(self, function, args, kwargs)
+            return transforms.with_functions(self, function, *fixed_shapes(apart))
         if any(self.follows(leaf) for leaf in given):
             return self.record("call_function", function, args, kwargs)
         value = self.perform(function, args, kwargs)
@@ -373,6 +383,7 @@ class JaxRecorder(NumpyRecorder):
         """A call of a function of arrays that JAX traces as a whole: its equations become nodes."""
         if not self.is_recording():
             return self.natively(function, args, kwargs)
+        args, kwargs = fixed_shapes((args, kwargs))
         found, structure = jax.tree_util.tree_flatten((args, kwargs))
         places = [index for index, leaf in enumerate(found) if isinstance(leaf, (jax.Array, numpy.ndarray))]
         for leaf in found:
@@ -419,8 +430,11 @@ class JaxRecorder(NumpyRecorder):
         if name in _SIZES or name in _VIEWS:
             if name in _SIZES and _is_inside_jax(sys._getframe(2)):
                 return found
+            place = self.create(getattr, (self.argument(traced), name), is_result=name in _VIEWS)
+            if name == "shape" and not self.bodies.is_in_function:
+                return facts.shape(found, place, self, kind=TracedJaxShape)
             self.rely(Reliance.RANK if name == "shape" else Reliance.NOTHING)
-            return self.result(found, self.create(getattr, (self.argument(traced), name), is_result=name in _VIEWS))
+            return self.result(found, place)
         if name.startswith("_") or name in _REFUSED:
             raise cannot_follow(f"reading {name} of an array of JAX")
         if callable(found):

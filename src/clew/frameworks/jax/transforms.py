@@ -25,7 +25,7 @@ from clew.capture.python.imported_names import noted
 from clew.capture.recording.outputs import Outputs
 from clew.capture.recording.recorder import Pending
 from clew.frameworks.jax import calls, names, private
-from clew.frameworks.jax.array_proxy import RecordingTrace
+from clew.frameworks.jax.array_proxy import RecordingTrace, fixed_shapes
 from clew.frameworks.numpy.array_proxy import is_traced
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.ir.format import calls_in
@@ -109,10 +109,9 @@ def apply(
     kwargs: dict[str, Any],
 ) -> Any:
     """Call what a transform makes of a function, and record that."""
+    args, kwargs = fixed_shapes((args, kwargs))
     settled = recorder.settled(options)
     plain = {name: recorder.concrete(value) for name, value in settled.items()}
-    if transform is ORIGINAL_JIT:
-        args, kwargs = _with_static_numbers(recorder, plain, function, args, kwargs)
     body = body_of(recorder, function)
     node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
     during = {name: value for name, value in plain.items() if not name.startswith("donate")}
@@ -125,24 +124,6 @@ def apply(
 def _parts(body: Any) -> tuple[Any, tuple[Any, ...]]:
     """The body and the values from around it that a call of the graph gets."""
     return body.ended() if isinstance(body, RecordedBody) else (body, ())
-
-
-def _with_static_numbers(
-    recorder: JaxRecorder, options: dict[str, Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments that are static decide how a function is traced: numbers among them are relied on."""
-    places, named = options.get("static_argnums") or (), options.get("static_argnames") or ()
-    places = {places} if isinstance(places, int) else set(places)
-    named = {named} if isinstance(named, str) else set(named)
-    try:
-        parameters = list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        parameters = []
-    named |= {parameters[place] for place in places if -len(parameters) <= place < len(parameters)}
-    places = {place % len(args) for place in places if -len(args) <= place < len(args)}
-    places |= {parameters.index(name) for name in named if name in parameters}
-    args = tuple(recorder.settled(value) if place in places else value for place, value in enumerate(args))
-    return args, {name: recorder.settled(value) if name in named else value for name, value in kwargs.items()}
 
 
 def is_user_function(value: Any) -> bool:
@@ -261,9 +242,8 @@ def ruled(recorder: JaxRecorder, function: Any, args: tuple[Any, ...], kwargs: d
     name = str(getattr(function, "__name__", "function"))
     if function.symbolic_zeros if isinstance(function, jax.custom_jvp) else getattr(function, "optimize_remat", False):
         return recorder.staged(function, args, kwargs)
-    args = tuple(inspect.signature(function.fun).bind(*args, **kwargs).args)
+    args = tuple(inspect.signature(function.fun).bind(*fixed_shapes(args), **fixed_shapes(kwargs)).args)
     nondiff = tuple(sorted(function.nondiff_argnums))
-    args = tuple(recorder.settled(value) if place in nondiff else value for place, value in enumerate(args))
     node_args = recorder.argument(args)
     value = recorder.perform(function, args, {}, None)
     if any(function is one for one, _ in recorder.open_rules):

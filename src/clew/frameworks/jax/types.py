@@ -105,17 +105,17 @@ def class_kind(value: Any) -> str:
 
 @pure
 def array_kind(value: Any) -> str:
-    """Whether a value is an array of numbers of JAX or of random keys; of any other value its class."""
-    if not isinstance(value, jax.Array):
-        return type(value).__name__
-    return "an array of keys" if jnp.issubdtype(value.dtype, jax.dtypes.extended) else "an array of JAX"
+    """Whether a value is an array of JAX, of numbers or of random keys; of any other value its class."""
+    return "an array of JAX" if isinstance(value, jax.Array) else type(value).__name__
 
 
 @pure
 def ranked_kind(value: Any) -> str:
     """The same with the number of axes."""
-    axes = f" with {value.ndim} axes" if isinstance(value, jax.Array) else ""
-    return f"{array_kind(value)}{axes}"
+    if not isinstance(value, jax.Array):
+        return type(value).__name__
+    kind = "an array of keys" if jnp.issubdtype(value.dtype, jax.dtypes.extended) else "an array of JAX"
+    return f"{kind} with {value.ndim} axes"
 
 
 # ---- types and constants ---------------------------------------------------------------------------------------------

@@ -14,11 +14,14 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
+import numpy
+
 from clew.capture.bytecode.handled_errors import refused_proxies
 from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.captured import Captured
 from clew.capture.control_flow.argument_uses import Framework, asked_by, handed_on
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
+from clew.capture.control_flow.key_order import sees_order
 from clew.capture.control_flow.paths import Paths
 from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
@@ -120,6 +123,7 @@ class Run(ExampleRun):
         own = [one for one in self.surroundings.functions if not is_installed(one.__code__)]
         self.inputs.examples = [one for one in (*args, *kwargs.values()) if self.recorder.is_array(one)]
         asked = self.inputs.asked = asked_by(self.fn, own, self.framework.is_function)
+        self.inputs.is_order_seen = sees_order(own, self.framework.takes_nests)
         return Choices(self.recorder, asked, self.findings, self.inputs, self.settings.static, self.inputs.checks)
 
     def _explain(self, error: Exception) -> None:
@@ -239,8 +243,12 @@ class Run(ExampleRun):
         reliance = self._reliance(runs)
         entry.write(self.after_inputs, self._owners(), reliance, least_ranks)
         entry.write_choices([one for run in runs for one in run.inputs.chosen()], reliance, least_ranks)
-        self._read_numbers(graph)
+        self._read_values(graph)
         self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
+
+    def is_read_again(self, value: Any) -> bool:
+        """Whether a value is an array: one that an attribute holds is read at each call."""
+        return type(value) is numpy.ndarray
 
     def _reliance(self, runs: list[Run]) -> Reliance:
         """What the program could see of the dtypes and ranks of arrays."""

@@ -85,7 +85,7 @@ class TracedShape(TupleProxy):
         if any(type(bound) not in (int, type(None)) for bound in bounds):
             return self.fix_length()[key]
         node = self.recorder.create(operator.getitem, (self.recorder.resolve(self.place), key))
-        return shape(self.recorder.concrete(tuple.__getitem__(self, key)), node, self.recorder)
+        return shape(self.recorder.concrete(tuple.__getitem__(self, key)), node, self.recorder, kind=type(self))
 
     def __add__(self, other: Any) -> Any:
         return self._joined(self, other)
@@ -101,7 +101,7 @@ class TracedShape(TupleProxy):
         recorder = self.recorder
         plain = (*recorder.concrete(first), *recorder.concrete(second))
         node = recorder.create(operator.add, (recorder.argument(first), recorder.argument(second)))
-        return shape(plain, node, recorder)
+        return shape(plain, node, recorder, kind=type(self))
 
     def __eq__(self, other: object) -> Any:
         return self._compared(operator.eq, other)
@@ -127,9 +127,15 @@ def _number(recorder: NumpyRecorder, plain: Any, place: Any) -> Any:
     return relying(recorder.result(plain, place), Reliance.NOTHING)
 
 
-def shape(plain: tuple[int, ...], place: Any, recorder: NumpyRecorder, array: Any = None) -> Any:
+def shape(
+    plain: tuple[int, ...],
+    place: Any,
+    recorder: NumpyRecorder,
+    array: Any = None,
+    kind: type[TracedShape] = TracedShape,
+) -> Any:
     """The proxy of a shape; of an ``array`` among the arguments, if it is given."""
-    made = TracedShape(
+    made = kind(
         _number(recorder, size, Pending(operator.getitem, (place, index))) for index, size in enumerate(plain)
     )
     made.place, made.recorder, made.fixed, made.array = place, recorder, None, array

@@ -382,7 +382,7 @@ class NumpyRecorder(ExampleRecorder):
 
     def _whole(self, value: Any) -> Any:
         """A list that a loop of the graph has filled, or the shape of an array, is handed on as a whole."""
-        if type(value) is facts.TracedShape and value.is_whole:
+        if issubclass(type(value), facts.TracedShape) and value.is_whole:
             return facts.whole_shape(self.concrete(value), value.place, self)
         if type(value) is not ListProxy or not value.is_whole or value.recorder not in (self, self.owner):
             return value

@@ -514,7 +514,7 @@ class Run(ExampleRun):
         entry.module = self.module
         entered = [] if self.modules is None else self.modules.entered
         entry.write(self.after_inputs, [*entered, *self.module_calls.entered.items()])
-        self._read_numbers(graph)
+        self._read_values(graph)
         sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         if sources is not None:
             entry.constants(sources, self.after_inputs)

@@ -46,7 +46,7 @@ _KINDS = {
     "graph module": ("torch", "clew.runtime.module", "GraphModule"),
     "graph function": ("", "clew.runtime.function", "GraphFunction"),
     "numpy": ("numpy", "clew.runtime.numpy_captured", "ArrayCapture"),
-    "jax": ("jax", "clew.runtime.function", "JaxCapture"),
+    "jax": ("jax", "clew.runtime.numpy_captured", "JaxCapture"),
 }
 """The callables that can be saved: the framework of each, and where its class is."""
 _DECODERS = {"torch": ("clew.io.bundle.torch_values", "TorchDecoder")}

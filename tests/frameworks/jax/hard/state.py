@@ -210,3 +210,54 @@ def class_attribute_changed_later(world):
 
     world.kind = Settings
     return lambda x: x * Settings.rate
+
+
+class Layer:
+    def __init__(self):
+        self.weight, self.parts = X, {"scale": Y, "shift": X}
+        self.blocks = [{"w": X}, {"w": Y}]
+
+    def __call__(self, x):
+        for block in self.blocks:
+            x = x * block["w"]
+        return x * self.weight * self.parts["scale"] + self.parts["shift"]
+
+
+def learn(world):
+    layer = world.layer
+    layer.weight, layer.parts = layer.weight - 0.1, {"shift": Y, "scale": layer.parts["scale"] * 2}
+    layer.blocks[1] = {"w": layer.blocks[1]["w"] * 3}
+
+
+@made((X,), learn, (X,), learn, (Y,))
+def weights_set_anew(world):
+    world.layer = Layer()
+    return world.layer.__call__
+
+
+@made((M,), (X,), lambda world: setattr(world, "count", 9), (M + 1,))
+def error_after_a_change(world):
+    world.count = 0
+
+    def step(x):
+        world.count += 1
+        return x[1][1] * world.count
+
+    return step
+
+
+@made(({"b": X, "a": Y},), ({"a": Y, "b": X},))
+def order_of_keys_is_seen(world):
+    def step(held):
+        first, second = held.values()
+        return first - second * 2, {key: value + 1 for key, value in held.items()}
+
+    return step
+
+
+@made(({"b": X, "a": Y},), ({"a": Y, "b": X},), ({"a": Y, "c": X},))
+def order_of_keys_is_not_seen(world):
+    def step(held):
+        return jax.tree.map(lambda leaf: leaf + 1, held), held, {"sum": held["a"] - held["b"]}
+
+    return step
