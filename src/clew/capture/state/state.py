@@ -280,7 +280,8 @@ class State:
         inside = self.memory.has_changed()
         found = {slot.key: slot for slot in (*self._changed_attributes(inside), *self._changed_variables(inside))}
         is_unseen = bool(self.own) or any(group.is_inner for group in self._groups)
-        self._is_clean = not found and not self.entries and not is_unseen
+        is_over = not self.inputs.recorder.running  # asked before, it says nothing about what is still to come
+        self._is_clean = is_over and not found and not self.entries and not is_unseen
         return [slot for key, slot in (found | self._wanted).items() if key not in lifted]
 
     def wanted(self) -> list[Slot]:

@@ -261,3 +261,17 @@ def order_of_keys_is_not_seen(world):
         return jax.tree.map(lambda leaf: leaf + 1, held), held, {"sum": held["a"] - held["b"]}
 
     return step
+
+
+@made((X,), (-X,), (Y,))
+def changed_after_a_loop(world):
+    world.count = 0
+
+    def step(x):
+        total = jax.lax.fori_loop(0, 1, lambda round, sums: sums * 0.5 + round, x)
+        world.count = world.count + len(jnp.flatnonzero(total > -0.5))
+        if total.sum() > 0 and world.count > 1:
+            x = x + 1
+        return x
+
+    return step
