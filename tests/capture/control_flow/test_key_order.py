@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from clew.capture.control_flow.key_order import sees_order
+from clew.capture.control_flow.argument_uses import sees_order
 from clew.frameworks.jax.effects import takes_nests
 
 

@@ -19,9 +19,8 @@ import numpy
 from clew.capture.bytecode.handled_errors import refused_proxies
 from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.captured import Captured
-from clew.capture.control_flow.argument_uses import Framework, asked_by, handed_on
+from clew.capture.control_flow.argument_uses import Framework, asked_by, handed_on, sees_order
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
-from clew.capture.control_flow.key_order import sees_order
 from clew.capture.control_flow.paths import Paths
 from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
