@@ -203,4 +203,7 @@ def _with_expression(program: RandomProgram, tree: ast.AST, number: int, new: as
         setattr(owner, field, copy.deepcopy(new))
     else:
         getattr(owner, field)[place] = copy.deepcopy(new)
-    return replace(program, source=ast.unparse(ast.fix_missing_locations(twin)))
+    try:
+        return replace(program, source=ast.unparse(ast.fix_missing_locations(twin)))
+    except ValueError:  # a part of a text with values in it cannot be any expression
+        return program
