@@ -30,6 +30,7 @@ from tensorflow.python.ops.control_flow_v2_func_graphs import ControlFlowFuncGra
 from clew import tree
 from clew.capture.bytecode.instructions import variables_of
 from clew.capture.current_capture import current
+from clew.capture.guards.notes import Variable
 from clew.capture.patches import Patches
 from clew.capture.python import caches as cached
 from clew.capture.python import replacements
@@ -96,6 +97,8 @@ class Tracing:
         self.lengths: dict[int, tuple[StateListProxy, Traced]] = {}
         """How long lists of the state were, by their identities."""
         self.variables: dict[int, Any] = {}
+        self.around: list[Variable] = []
+        """The variables around the program, and attributes of classes, that it may set."""
         self.patches = Patches()
         self.cached = CachedResults(_is_end)
 
@@ -189,6 +192,9 @@ class Tracing:
         """
         token, held = _current.set(self), current.set(None)
         streams = random.getstate(), numpy.random.get_state()
+        self.around = [Variable(holder, name) for holder, name in surroundings.cells()]
+        kinds = surroundings.classes()
+        self.around += [Variable(kind, name) for kind in kinds for name in vars(kind) if surroundings.stores(name)]
         try:
             with Patches() as self.patches, self.graph.as_default(), tf.variable_creator_scope(self._new_variable):
                 patches = self.patches
@@ -571,15 +577,16 @@ def _watching_locals(original: Any) -> Any:
                     if follows(value):
                         memory.remember(value, depth=4)
             frame = frame.f_back
+        is_body = isinstance(kwargs.get("func_graph"), ControlFlowFuncGraph)
+        before = [(one, one.get()) for one in tracing.around] if is_body else []
         try:
             made = original(*args, **kwargs)
         except Exception:
-            graph = kwargs.get("func_graph")
-            tracing.failed_inside = tracing.failed_inside or isinstance(graph, ControlFlowFuncGraph)
+            tracing.failed_inside = tracing.failed_inside or is_body
             raise
-        if memory.has_changed():
+        if memory.has_changed() or any(one.get() is not value for one, value in before):
             raise tracing.refuse(
-                "the program changes a list, dict or object inside of a branch or loop over tensors",
+                "the program changes a variable, list, dict or object inside of a branch or loop over tensors",
                 "it would be changed once, whatever way is taken and however often",
                 "keep what changes in tensors, in a tf.TensorArray say",
             )

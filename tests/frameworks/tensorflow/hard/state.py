@@ -263,3 +263,28 @@ def keras_optimiser(world):
         return loss
 
     return step
+
+
+COUNT = 0
+
+
+def counted(value):
+    global COUNT
+    COUNT += 1
+    return value * COUNT
+
+
+@made((X,), (-X,), (Y,), refused="a variable around the program that sides of a branch set would be set by each of them")
+def variable_set_by_a_helper_in_branches(world):
+    global COUNT
+    COUNT = 0
+
+    def step(x):
+        if tf.reduce_sum(x) > 0.5:
+            x = counted(x**2)
+        else:
+            x = counted(x - 1)
+        world.count = COUNT
+        return x
+
+    return step
