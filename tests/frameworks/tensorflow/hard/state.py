@@ -274,7 +274,7 @@ def counted(value):
     return value * COUNT
 
 
-@made((X,), (-X,), (Y,), refused="a variable around the program that sides of a branch set would be set by each of them")
+@made((X,), (-X,), (Y,), refused="each side of a branch would set a variable around the program")
 def variable_set_by_a_helper_in_branches(world):
     global COUNT
     COUNT = 0
