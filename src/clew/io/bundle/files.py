@@ -45,10 +45,10 @@ _KINDS = {
     "function": ("torch", "clew.runtime.torch_captured", "CapturedFunction"),
     "graph module": ("torch", "clew.runtime.module", "GraphModule"),
     "graph function": ("", "clew.runtime.function", "GraphFunction"),
-    "numpy": ("numpy", "clew.runtime.numpy_captured", "ArrayCapture"),
     "jax": ("jax", "clew.runtime.numpy_captured", "JaxCapture"),
+    "numpy": ("numpy", "clew.runtime.numpy_captured", "ArrayCapture"),
 }
-"""The callables that can be saved: the framework of each, and where its class is."""
+"""The callables that can be saved: the framework of each, and where its class is; derived ones come first."""
 _DECODERS = {"torch": ("clew.io.bundle.torch_values", "TorchDecoder")}
 _PLAIN = ("clew.io.bundle.values", "Decoder")
 """What reads the values of each framework's programs; it waits until it is needed."""
