@@ -44,7 +44,7 @@ venv: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt | check-python
 	@echo "Installing into $(VENV); the first time takes a minute or more."
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,jax,wrappers,bench,dev]' tensorflow-cpu
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,jax,onnx,wrappers,bench,dev]' tensorflow-cpu
 	@touch $(STAMP)
 
 # The demo has an environment of its own, with PyTorch and transformers and nothing else; that of `make venv` will do, too.
@@ -86,7 +86,7 @@ on-python: check-python
 	test -e $(STAMP) || $(PYTHON) -m venv $(VENV)
 	sed '$(if $(TORCH),s/^torch==.*/torch==$(TORCH)/)' constraints.txt > $(VENV)/constraints.txt
 	test -e $(STAMP) || $(RUN) -m pip install --quiet --disable-pip-version-check -c $(VENV)/constraints.txt \
-	  -e '.[torch,jax,wrappers,bench,dev]' tensorflow-cpu
+	  -e '.[torch,jax,onnx,wrappers,bench,dev]' tensorflow-cpu
 	@touch $(STAMP)
 	$(RUN) -m tests.footguns
 	$(RUN) -m tests.control_flow

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from clew.io.decompose import decompose
     from clew.io.exported import from_exported
     from clew.io.jaxpr import from_jaxpr, to_jaxpr
+    from clew.io.onnx import to_onnx
     from clew.io.tensorflow_graph import from_tf, to_tf
     from clew.io.torch_fx import from_fx, to_fx
     from clew.io.torchscript import from_torchscript
@@ -132,6 +133,7 @@ _LATE = {
     "Report": "clew.tools.report",
     "report": "clew.tools.report",
     "split": "clew.tools.split",
+    "to_onnx": "clew.io.onnx",
     "load": "clew.io.bundle.files",
     "save": "clew.io.bundle.files",
     "verify": "clew.tools.verify",
@@ -239,6 +241,7 @@ __all__ = [
     "to_mermaid",
     "to_model_explorer",
     "to_netron",
+    "to_onnx",
     "to_svg",
     "to_text",
     "to_tf",
