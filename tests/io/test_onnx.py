@@ -127,9 +127,13 @@ def test_refusals(tmp_path: Path) -> None:
     ]:
         with pytest.raises(clew.errors.InteropError, match=message):
             clew.to_onnx(clew.trace(program, (X,)), tmp_path / "program.onnx", (X,))
-    guarded = clew.trace(lambda x: x[: int(x.sum())], (X,), control_flow="guard")
+    guarded = clew.trace(lambda x: x * 2 if x.sum() > 0 else x + 1, (X,), control_flow="guard")
     with pytest.raises(clew.errors.InteropError, match="relies on a value"):
         clew.to_onnx(guarded, tmp_path / "program.onnx", (X,))
+    assert clew.to_onnx(guarded, tmp_path / "program.onnx", (X,), unchecked=True).checked
+    slicing = clew.trace(lambda x: torch.ones(3) * int(x.sum()).bit_length(), (X,))
+    with pytest.raises(clew.errors.InteropError, match="exporter cannot write"):
+        clew.to_onnx(slicing, tmp_path / "program.onnx", (X,))
 
 
 def test_a_transformer(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ where that is installed, and compared. Importing this file imports torch.
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 import importlib.util
 import os
@@ -26,11 +27,11 @@ from clew import tree
 from clew.errors import InteropError, MissingFramework, NoExample
 from clew.ir.arguments import all_nodes
 from clew.ir.control_flow import cond, for_loop, while_loop
-from clew.ir.effects import resolve, sets_state
+from clew.ir.effects import is_impure, resolve, sets_state
 from clew.ir.graph import Graph
 from clew.ir.guards import is_guard
 from clew.ir.interpreter import Interpreter
-from clew.passes.program import graph_in
+from clew.passes.program import graph_in, opened
 
 _NEEDED = ("onnx", "onnx_ir", "onnxscript")
 _LARGEST = 2**31 - 2**20
@@ -79,9 +80,8 @@ def to_onnx(
             )
     graph = graph_in(captured)
     _refuse(graph, unchecked)
-    program = _Program(captured, graph, *_example(captured, args, kwargs))
-    with torch.no_grad(), contextlib.redirect_stdout(None):
-        made = program.exported(opset)
+    program = _Program(captured, _without_guards(graph), *_example(captured, args, kwargs))
+    made = _exported(program, opset)
     model = made.model
     drawn = sorted({node.op_type for node in model.graph.all_nodes()} & _RANDOM)
     if drawn:
@@ -105,6 +105,20 @@ def to_onnx(
     return Written(os.fspath(path), tuple(program.names), outputs, sizes, assumed, has_engine)
 
 
+def _exported(program: _Program, opset: int | None) -> Any:
+    try:
+        with torch.no_grad(), contextlib.redirect_stdout(None):
+            return program.exported(opset)
+    except InteropError:
+        raise
+    except Exception as error:  # torch's exporter has errors of many classes
+        raise InteropError(
+            f"torch's exporter cannot write the program: {type(error).__name__}: {str(error).strip().splitlines()[0]}",
+            why="it makes all sizes and plain numbers symbols, and runs no kernel",
+            fixes=("compute what it needs outside of the program, and pass it as an argument",),
+        ) from error
+
+
 # ---- what cannot be written ------------------------------------------------------------------------------------------
 
 
@@ -124,6 +138,18 @@ def _refuse(graph: Graph, unchecked: bool) -> None:
                 why="ONNX cannot raise an error that depends on data",
                 fixes=("leave such guards out: to_onnx(..., unchecked=True)", "capture with clew.trace's default"),
             )
+
+
+def _without_guards(graph: Graph) -> Graph:
+    """A copy without guards on computed values, and without what only they look at."""
+    made = copy.deepcopy(graph)
+    made.owning_module = graph.owning_module
+    with opened(made) as graphs:
+        for one in graphs:
+            for node in reversed(list(one.nodes)):
+                if is_guard(node) or (not node.users and not is_impure(node)):
+                    one.erase_node(node)
+    return made
 
 
 def _example(captured: Any, args: tuple[Any, ...] | None, kwargs: dict[str, Any] | None) -> tuple[Any, ...]:
@@ -155,6 +181,15 @@ class _Noted:
 
 class _Program(torch.nn.Module):
     """A captured program as a module whose inputs and outputs are flat lists of tensors."""
+
+    owner: Any
+    captured: Any
+    program: Graph
+    noted: _Noted
+    leaves: list[Any]
+    places: list[int]
+    call: tuple[Any, ...]
+    names: list[str]
 
     def __init__(self, captured: Any, graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         super().__init__()
@@ -209,7 +244,7 @@ def _widened(captured: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     """The example with sizes of one made two where the program allows it: torch's exporter takes a one for fixed."""
     leaves, structure = tree.flatten((args, kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.dim()]
-    for axes in ([axis for axis in range(4)], [0]):
+    for axes in (range(4), [0]):
         wider = [_wider(leaf, axes) if any(leaf is one for one in tensors) else leaf for leaf in leaves]
         wide_args, wide_kwargs = tree.unflatten(wider, structure)
         with contextlib.suppress(Exception), torch.no_grad():  # a program may need a size of one: then that is fixed
@@ -270,9 +305,6 @@ class _Exporting(Interpreter):
 
     def _check(self, guards: Any) -> None:
         """The file says what it assumes."""
-
-    def run_node(self, n: Any) -> Any:
-        return None if is_guard(n) else super().run_node(n)
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.attributes[target] if target in self.attributes else super().get_attr(target, args, kwargs)
@@ -398,7 +430,7 @@ def _tensors_of(layer: Any) -> list[tuple[str, torch.Tensor]]:
 def _conditions(program: Any) -> tuple[str, ...]:
     """What torch's exporter has relied on of the sizes that are free."""
     values = [node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"]
-    sizes = [size for one in values if isinstance(one, torch.Tensor) for size in one.shape]
+    sizes: list[Any] = [size for one in values if isinstance(one, torch.Tensor) for size in one.shape]
     found = next((size.node.shape_env for size in sizes if isinstance(size, torch.SymInt)), None)
     texts = [] if found is None else [str(one.expr) for one in found.guards]
     return tuple(dict.fromkeys(texts))
