@@ -56,6 +56,7 @@ IDEAS = {
     "capture.python.system": "one of Python's doors to the world outside, as each has its file",
     "codegen.control_flow": "statements with blocks, beside those without in codegen.statements",
     "codegen.layout": "what is decided before the first line is written",
+    "io.onnx": "a format of its own, and a question of the public surface",
     "tools.explain_match": "a tool of its own: why a pattern is found or not",
     "cli.doctor": "what is installed, beside what the other commands ask of a program",
     "cli.inputs": "the notation of inputs on a command line",

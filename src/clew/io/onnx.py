@@ -33,7 +33,7 @@ from clew.ir.guards import is_guard
 from clew.ir.interpreter import Interpreter
 from clew.passes.program import graph_in, opened
 
-_NEEDED = ("onnx", "onnx_ir", "onnxscript")
+_NEEDED, _ENGINE = ("onnx", "onnx_ir", "onnxscript"), "onnxruntime"
 _LARGEST = 2**31 - 2**20
 """A file holds less than 2 GB; larger weights lie beside it."""
 _RANDOM = frozenset(
@@ -99,7 +99,7 @@ def to_onnx(
     weights = sum(one.nbytes for one in held if one is not None)
     made.save(os.fspath(path), external_data=weights > _LARGEST)
     outputs = tuple(str(value.name) for value in model.graph.outputs)
-    has_engine = check and importlib.util.find_spec("onnxruntime") is not None
+    has_engine = check and importlib.util.find_spec(_ENGINE) is not None
     if has_engine:
         _check(os.fspath(path), program, free)
     return Written(os.fspath(path), tuple(program.names), outputs, sizes, assumed, has_engine)
@@ -465,7 +465,7 @@ def _is_fixed(size: Any) -> bool:
 
 def _check(path: str, program: _Program, free: dict[tuple[str, int], str]) -> None:
     """Compare what onnxruntime gives with what the program gives: on the example, and on one with other free sizes."""
-    engine = importlib.import_module("onnxruntime").InferenceSession(path, providers=["CPUExecutionProvider"])
+    engine = importlib.import_module(_ENGINE).InferenceSession(path, providers=["CPUExecutionProvider"])
     known = {one.name for one in engine.get_inputs()}
     for leaves in (program.leaves, _longer(program, free)):
         wanted = program.expected(leaves)
