@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 import pytest
+import tensorflow as tf
 import torch
 from torch import nn
 
@@ -14,8 +15,11 @@ from clew.errors import MissingInput
 from clew.translate.program import conversion
 from tests.translate.test_torch_to_jax import PROGRAMS, Convolutional, Small
 
-TARGETS = ("numpy",)
-KEYS = {"numpy": {"rng": numpy.random.default_rng(0)}}
+TARGETS = ("numpy", "tensorflow")
+KEYS = {
+    "numpy": {"rng": numpy.random.default_rng(0)},
+    "tensorflow": {"generator": tf.random.Generator.from_seed(0)},
+}
 
 
 def there(value: torch.Tensor, to: str) -> Any:
@@ -81,3 +85,17 @@ def test_branches_loops_and_writes(to: str) -> None:
     made = clew.translate(clew.trace(fn, (torch.ones(3, 3),)), to)
     for sign in (1.0, -1.0):
         same(made(there(torch.full((3, 3), sign), to)), fn(torch.full((3, 3), sign)))
+
+
+def test_variables_of_tensorflow_are_trained_as_torch_trains() -> None:
+    torch.manual_seed(0)
+    model, x = Small(), torch.randn(6, 4)
+    made = clew.translate(clew.trace(model, (x,)), "tensorflow")
+    (model(x) ** 2).sum().backward()
+    given = there(x, "tensorflow")
+    for call in (made, tf.function(lambda x: made(x))):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(call(given) ** 2)
+        slopes = dict(zip(made.params, tape.gradient(loss, made.trainable_variables), strict=True))
+        for name, value in model.named_parameters():
+            same(slopes[name], value.grad)

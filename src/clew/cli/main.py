@@ -291,9 +291,7 @@ def profile(target: str, words: tuple[str, ...], as_json: bool, by: str, limit: 
 @_capturing
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The file to write.")
 @click.option("--colours", is_flag=True, help="Run once, and colour by time, memory or FLOPs.")
-def view(
-    target: str, words: tuple[str, ...], as_json: bool, output: Path, colours: bool, **options: Any
-) -> None:
+def view(target: str, words: tuple[str, ...], as_json: bool, output: Path, colours: bool, **options: Any) -> None:
     """Draw the graph of a program as one HTML file, or as .svg, .dot or .mmd.
 
     \b

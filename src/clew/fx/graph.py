@@ -1,7 +1,5 @@
 """torch.fx.graph: graphs, and the code that is made of them."""
 
-
-
 from collections.abc import Callable
 
 from clew.codegen.python import CodeGen, PythonCode

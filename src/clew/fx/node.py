@@ -1,7 +1,5 @@
 """torch.fx.node: nodes, and walks through their arguments."""
 
-
-
 from typing import TypeVar
 
 from clew.frameworks.torch.guest import TorchGuest

@@ -159,4 +159,3 @@ def uses_of_root(graph: Graph) -> list[tuple[int, str]]:
             first = min(order[user] for user in node.users)
             found[str(node.target)] = min(first, found.get(str(node.target), first))
     return [(place, path) for path, place in found.items()]
-

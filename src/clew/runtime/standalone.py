@@ -516,7 +516,6 @@ class _Writer:
             self._trained[name] = value.requires_grad
         return value.detach().cpu().contiguous().clone()
 
-
     def _check_memory(self, value: Any, name: str) -> None:
         """Refuse a tensor that shares memory with another: each is stored for itself, and a write to one would not
         reach the other."""
@@ -524,7 +523,8 @@ class _Writer:
         other = self._memories.setdefault(memory.data_ptr(), name) if memory.nbytes() else name
         if other != name:
             raise _refused(
-                f"{name} shares memory with {other}", "what writes to one of them would not write to the other",
+                f"{name} shares memory with {other}",
+                "what writes to one of them would not write to the other",
                 "give one of them memory of its own: tensor.clone()",
             )
 

@@ -272,4 +272,3 @@ def wrap_module(captured: Any, path: str, wrapper: Callable[[Any], Any]) -> Any:
     made = wrapper(module)
     replace_module(captured, path, made)
     return made
-

@@ -26,9 +26,7 @@ from clew.runtime.function import HoldsGraph, free_name
 Address = str | tuple[str, int] | Node
 
 
-def extract(
-    captured: Any, outputs: Any, inputs: Sequence[Address] | None = None, *, name: str | None = None
-) -> Any:
+def extract(captured: Any, outputs: Any, inputs: Sequence[Address] | None = None, *, name: str | None = None) -> Any:
     """A part of a captured program: what computes ``outputs``, from ``inputs`` if they are given.
 
     ``outputs`` is one address, whose value the part returns, a list (a tuple is returned; a pattern stands for all

@@ -69,9 +69,7 @@ class Pipeline:
     of the IR are checked. ``steps`` tells of the latest run, and so does the pipeline as text.
     """
 
-    def __init__(
-        self, passes: Iterable[Pass], *, verify: bool = True, atol: float = 1e-5, rtol: float = 1e-4
-    ) -> None:
+    def __init__(self, passes: Iterable[Pass], *, verify: bool = True, atol: float = 1e-5, rtol: float = 1e-4) -> None:
         self.passes = tuple(passes)
         self.is_verifying = verify
         self.tolerance = Tolerance(atol, rtol)

@@ -303,5 +303,3 @@ def _lifetimes(graph: Graph, sharing: Sharing) -> Iterable[Lifetime]:
         yield Lifetime(node.name, shown, "" if last is None else last.name, end, line_of(node))
         for body in bodies_of(node):
             yield from _lifetimes(body, sharing)
-
-

@@ -8,6 +8,7 @@ runs as it is but cannot be compiled. Loops stay Python's.
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from clew.ir.control_flow import Branch, Loop, cond, control_of, for_loop, input
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.translate.refusals import Untranslatable
-from clew.translate.values import Array, Number, Opaque, Spec, Value
+from clew.translate.values import Array, Number, Opaque, Optional, Spec, Value
 from clew.translate.writer import Writer, leaves_of, mapped, nodes_of
 
 if TYPE_CHECKING:
@@ -47,9 +48,10 @@ def _inlined(translator: Translator, body: Graph, values: list[Any]) -> Any:
 class _Body:
     """A body that has been translated: its graph, which operands it takes, what it returns."""
 
+    result: Any
+
     def __init__(self, translator: Translator, body: Graph, values: list[Any], only: list[bool]) -> None:
-        self.graph = Graph()
-        self.writer = Writer(self.graph, translator.program.namespace)
+        self._open(translator)
         known: dict[Node, Any] = {}
         for place, (node, value) in enumerate(zip(inputs_of(body), values, strict=True)):
             known[node] = self._input(node, value) if only[place] else value
@@ -59,15 +61,39 @@ class _Body:
         self.result = inner.run()
         self.refused = len(translator.program.refusals) > refused
 
+    @classmethod
+    def empty(cls, translator: Translator) -> _Body:
+        """A body that is written by its owner."""
+        made = cls.__new__(cls)
+        made._open(translator)
+        return made
+
+    def _open(self, translator: Translator) -> None:
+        self.graph = Graph()
+        self.writer = Writer(self.graph, translator.program.namespace)
+        self.writer.origin = translator.writer.origin
+
+    def again(self, value: Any) -> Array:
+        """An attribute of the program, read in the body."""
+        made: Array = self.writer.wrap(self.writer.node("get_attr", value.node.target, ()), value.spec, True)
+        made.fixed, made.path = value.fixed, value.path
+        return made
+
     def _input(self, node: Node, value: Any) -> Any:
-        made = self.graph.placeholder(str(node.target))
-        made.value_type = node.value_type
+        return self.input(str(node.target), value, node.value_type)
+
+    def input(self, name: str, value: Any, kind: Any = None) -> Any:
+        """A value from outside as an input of the body."""
+        made = self.graph.placeholder(name)
+        made.value_type = kind
         if isinstance(value, Array):
             found = self.writer.wrap(made, value.spec, value.differentiable)
             found.fixed = value.fixed
             return found
         if isinstance(value, Number):
             return Number(self.writer, made, value.value)
+        if isinstance(value, Optional):
+            return Optional(self.writer, made, value.spec)
         return Opaque(self.writer, made, value.reason)
 
     def close(self, result: Any) -> Graph:
@@ -85,7 +111,7 @@ def _branch(translator: Translator, branch: Branch) -> Any:
     operands = list(translator.arguments(branch.operands))
     if not isinstance(predicate, Value):
         return _inlined(translator, branch.bodies[0 if predicate else 1], operands)
-    if isinstance(predicate, Opaque):
+    if isinstance(predicate, Opaque) and not _is_maybe(predicate):
         raise Untranslatable(predicate.reason or "a branch on a value of which nothing is known")
     operands, only = _flat_operands(operands)
     bodies = [_Body(translator, body, operands, only) for body in branch.bodies]
@@ -106,11 +132,78 @@ def _branch(translator: Translator, branch: Branch) -> Any:
             )
     one, other = (body.result for body in bodies)
     one, other = other if raising[0] else one, one if raising[1] else other
+    one, other = (
+        _truths(bodies[0], one, other, not isinstance(predicate, Array)),
+        _truths(bodies[1], other, one, not isinstance(predicate, Array)),
+    )
     results = (mapped(result, lambda leaf: None) if raises else result
                for result, raises in zip((one, other), raising, strict=True))  # fmt: skip
     graphs = [body.close(mapped(result, translator.spelled)) for body, result in zip(bodies, results, strict=True)]
     node = writer.node("call_function", cond, (predicate, *graphs, tuple(given)))
     return _merged(translator, node, one, other)
+
+
+def _truths(body: _Body, result: Any, beside: Any, plain: bool) -> Any:
+    """A result in which truth values are of the kind that both sides can have: plain ones, or arrays."""
+    if isinstance(result, (tuple, list)) and type(result) is type(beside) and len(result) == len(beside):
+        return type(result)(_truths(body, one, other, plain) for one, other in zip(result, beside, strict=True))
+    if plain and _is_truth(beside) and isinstance(result, Array) and not result.ndim:
+        return body.writer.namespace.truth(result)
+    if not plain and isinstance(result, bool) and isinstance(beside, Array) and beside.dtype == "bool":
+        return body.writer.namespace.as_array(result, "bool")
+    return result
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value.value if isinstance(value, Number) else value, bool)
+
+
+def run_both_ways(translator: Translator, row: Any, args: Any, kwargs: Any, asked: Optional | Number) -> Any:
+    """What a row gives where an argument is an array or None, or a truth value that it has to know: a branch, with the
+    row on both sides."""
+    values = list(dict.fromkeys(leaf for leaf in leaves_of((args, kwargs)) if isinstance(leaf, Value)))
+    given = [one for one in values if not isinstance(one, Array) or one.node.op != "get_attr"]
+    sides = []
+    for is_array in (True, False):
+        body = _Body.empty(translator)
+        known = {one: body.input(f"value_{place}", one) for place, one in enumerate(given)}
+        known |= {one: body.again(one) for one in values if one not in known}
+        if isinstance(asked, Number):
+            known[asked] = is_array
+        else:
+            known[asked] = Array(body.writer, known[asked].node, asked.spec, True) if is_array else None
+        filled = mapped((args, kwargs), functools.partial(_known, known))
+        namespace = body.writer.namespace
+        namespace.wanted = translator.xp.wanted
+        inner = type(translator)(translator.program, body.graph, body.writer, {})
+        try:
+            body.result = inner._run(row, *filled)
+        except Untranslatable:
+            if is_array or isinstance(asked, Number):
+                raise
+            return _run_with_array(translator, row, args, kwargs, asked)
+        sides.append(body)
+    writer = translator.writer
+    is_there: Any = asked
+    if isinstance(asked, Optional):
+        is_there = writer.node("call_function", operator.is_not, (asked, None))
+    graphs = [body.close(mapped(body.result, translator.spelled)) for body in sides]
+    node = writer.node("call_function", cond, (is_there, *graphs, tuple(given)))
+    return _merged(translator, node, sides[0].result, sides[1].result)
+
+
+def _known(known: dict[Any, Any], leaf: Any) -> Any:
+    return known[leaf] if isinstance(leaf, Value) else leaf
+
+
+def _run_with_array(translator: Translator, row: Any, args: Any, kwargs: Any, asked: Optional) -> Any:
+    """What a row gives that takes no None in this place: a guard says that there is an array."""
+    writer = translator.writer
+    is_there = Number(writer, writer.node("call_function", operator.is_not, (asked, None)), True)
+    writer.require(is_there, True, "the call takes an array here, and not None")
+    array = Array(writer, asked.node, asked.spec, True)
+    given, named = mapped((args, kwargs), lambda leaf: array if leaf is asked else leaf)
+    return translator._run(row, given, named)
 
 
 def _raises(body: Graph) -> bool:
@@ -143,6 +236,13 @@ def _strong(body: _Body, result: Any) -> Any:
     return mapped(result, lambda leaf: xp.astype(leaf, leaf.dtype) if leaf.spec.weak else leaf)
 
 
+MAYBE = "it is a plain value or None, by a branch"
+
+
+def _is_maybe(value: Any) -> bool:
+    return isinstance(value, Opaque) and value.reason == MAYBE
+
+
 def _merged(translator: Translator, node: Node, one: Any, other: Any) -> Any:
     """What is known of a result that comes from one of two sides."""
     writer = translator.writer
@@ -159,6 +259,12 @@ def _merged(translator: Translator, node: Node, one: Any, other: Any) -> Any:
         return Number(writer, node, one.value if isinstance(one, Number) else one)
     if one is None and other is None:
         return None
+    arrays = [side for side in (one, other) if isinstance(side, (Array, Optional))]
+    kinds = {(side.spec.dtype, len(side.spec.shape)) for side in arrays}
+    if len(kinds) == 1 and all(side is None or isinstance(side, (Array, Optional)) for side in (one, other)):
+        return Optional(writer, node, arrays[0].spec)
+    if all(side is None or isinstance(side, plain) or _is_maybe(side) for side in (one, other)):
+        return Opaque(writer, node, MAYBE)
     return Opaque(writer, node, "it is an array or something else, by a branch: only one kind of value can be carried")
 
 

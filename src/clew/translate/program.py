@@ -34,7 +34,7 @@ from clew.translate.values import Array
 from clew.translate.writer import Writer, mapped, nodes_of
 
 SOURCES = {name: f"clew.translate.sources.{name}" for name in ("torch", "numpy")}
-TARGETS = {name: f"clew.translate.targets.{name}" for name in ("jax", "numpy", "torch")}
+TARGETS = {name: f"clew.translate.targets.{name}" for name in ("jax", "numpy", "tensorflow", "torch")}
 """The files of the frameworks; they import the framework, so they wait until they are needed."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from clew.errors import TranslationError
 
@@ -16,6 +17,14 @@ _SHOWN = 40
 
 class Untranslatable(Exception):
     """A call has no equal in the target framework, for the reason that it says."""
+
+
+class Undecided(Exception):
+    """A row has to know a truth value of the running program: it is written for both."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from clew.ir.graph import Graph
 from clew.ir.guards import guard, guard_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType, DictType, ListType, ScalarType, TupleType, Type
-from clew.translate.control_flow import translate_control
-from clew.translate.refusals import Refusal, Untranslatable
+from clew.translate.control_flow import run_both_ways, translate_control
+from clew.translate.refusals import Refusal, Undecided, Untranslatable
 from clew.translate.sources.source import NOTHING, Source
 from clew.translate.targets.namespace import Namespace
-from clew.translate.values import Array, Dtype, Number, Opaque, Place, Spec, Value
+from clew.translate.values import Array, Dtype, Number, Opaque, Optional, Place, Spec, Value
 from clew.translate.writer import Writer, leaves_of, mapped
 
 _EXAMPLES = {"int": 2, "float": 2.5, "bool": True, "complex": 1j, "str": "", "bytes": b"", "None": None}
@@ -292,6 +292,8 @@ class Translator:
             plain = self._folded(node, args, kwargs)
             if plain is not NOTHING:
                 return plain
+        if node.target is operator.getitem and type(args[0]) in (tuple, list) and isinstance(args[1], int):
+            return self._of_branch(node, args[0][args[1]])
         written = self.source.written(node)
         if written is not None:
             return self._write(node, written[0], args, kwargs)
@@ -300,14 +302,28 @@ class Translator:
             raise Untranslatable("no row stands for it")
         return self._run(row, args[:1] if node.target is getattr else args, kwargs)
 
+    def _of_branch(self, node: Node, value: Any) -> Any:
+        """An item of a branch's results; the shape of the example's side is that which the source tells."""
+        wanted = self.xp.wanted
+        branch = node.args[0]
+        if isinstance(value, Array) and isinstance(branch, Node) and is_control(branch) and wanted is not None:
+            same = value.dtype == wanted.dtype and value.ndim == len(wanted.shape)
+            value.spec = wanted if same else value.spec
+        return value
+
     def _run(self, row: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         for leaf in leaves_of((args, kwargs)):
             if isinstance(leaf, Opaque) and leaf.reason:
                 raise Untranslatable(leaf.reason)
         if kwargs.get("out") is not None:
             raise Untranslatable("it writes into out=")
+        asked = next((leaf for leaf in leaves_of((args, kwargs)) if isinstance(leaf, Optional)), None)
+        if asked is not None:
+            return run_both_ways(self, row, args, kwargs, asked)
         try:
             return row(self.xp, *args, **kwargs)
+        except Undecided as error:
+            return run_both_ways(self, row, args, kwargs, error.value)
         except (TypeError, AttributeError, ValueError, KeyError, IndexError) as error:
             raise Untranslatable(f"the row does not take these arguments: {error}") from error
 
@@ -351,6 +367,8 @@ class Translator:
             and not isinstance(args[0], Opaque)
             and args[1] is None
         ):
+            if isinstance(args[0], Optional):
+                return Number(self.writer, self.writer.node("call_function", node.target, args), False)
             return node.target is operator.is_not
         if node.target in (operator.is_, operator.is_not) and all(isinstance(one, Node) for one in node.args):
             return self._are_same(*node.args) is (node.target is operator.is_)
@@ -501,6 +519,9 @@ class Translator:
         if isinstance(chosen, Array):
             raise Untranslatable("one of two values that are not arrays, by data")
         made = self.writer.node("call_function", choose, (chosen, first, second))
+        array = first if second is None else second
+        if (first is None or second is None) and isinstance(array, (Array, Optional)):
+            return Optional(self.writer, made, array.spec)
         picked: Any = first if isinstance(chosen, Number) and chosen.value else second
         if (
             isinstance(first, Array)

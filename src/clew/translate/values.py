@@ -143,6 +143,16 @@ class Number(_Operators, Value):
     __bool__ = __index__ = __int__ = __float__ = _refuse
 
 
+class Optional(Value):
+    """An array or None, by a branch of the running program; ``spec`` is that of the array."""
+
+    __slots__ = ("spec",)
+
+    def __init__(self, writer: Writer, node: Node, spec: Spec) -> None:
+        super().__init__(writer, node, True)
+        self.spec = spec
+
+
 class Dtype(str):
     """A dtype of the source, by its name."""
 

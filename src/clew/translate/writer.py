@@ -87,6 +87,8 @@ class Writer:
             return self.namespace.operate(function, *args)
         if not any(isinstance(one, Value) for one in args):
             return function(*args)
+        if function is operator.or_ and any(one is False for one in args):
+            return next(one for one in args if one is not False)  # False | x
         return self.plain(function, *args)
 
     def plain(self, function: Any, *args: Any) -> Any:

@@ -187,6 +187,8 @@ def _rewritten(code: CodeType) -> CodeType | None:
 
 _RUNTIME_NAME = "the runtime of clew's control flow"
 """A constant in the new code, for which the runtime itself is put."""
+
+
 def _names(word: str, first: int = 0) -> Iterator[str]:
     """Names for a variable that the source does not have."""
     return (f"{word}_{number}" if number else word for number in itertools.count(first))

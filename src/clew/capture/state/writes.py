@@ -229,9 +229,7 @@ def _made_here(code: CodeType) -> set[tuple[str, str]]:
     return {("LOAD_FAST", name) for name in made - others}
 
 
-def changes_in_passing(
-    state: State, around: Surroundings, module: Any, executed: Iterable[CodeType]
-) -> bool:
+def changes_in_passing(state: State, around: Surroundings, module: Any, executed: Iterable[CodeType]) -> bool:
     """Whether code that ran may have changed state and put it back: it sets what can be reached from outside."""
     executed = list(executed)
     ran = dict.fromkeys([*executed, *(function.__code__ for function in around.ran(executed))])

@@ -565,6 +565,7 @@ def foreign_node(node: Any) -> MixedTracers:
 
 # ---- the instruction that asks a proxy -------------------------------------------------------------------------------
 
+
 class AssertSite(NamedTuple):
     """A truth asked by an ``assert``: which truth lets it pass, and its message if that is a constant."""
 

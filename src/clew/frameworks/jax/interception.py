@@ -255,5 +255,3 @@ def _reads_variables(function: Any) -> bool:
 
 def _is_of_jax(function: Any) -> bool:
     return str(getattr(function, "__module__", "")).partition(".")[0] == "jax"
-
-

@@ -34,6 +34,15 @@ WrappedFunction = linear_util.WrappedFun
 transformation = linear_util.transformation2
 
 
+def is_compiling() -> bool:
+    """Whether ``jax.jit`` or another function of JAX's traces what runs now, so that arrays have no values; under
+    ``jax.grad`` alone they have."""
+    trace = core.trace_ctx.trace
+    while not isinstance(trace, DynamicTrace) and getattr(trace, "parent_trace", None) is not None:
+        trace = trace.parent_trace
+    return isinstance(trace, DynamicTrace)
+
+
 def user_frames(traceback: Any) -> Any:
     """The frames of the user's own code in a traceback of JAX's."""
     return source_info_util.user_frames(traceback)

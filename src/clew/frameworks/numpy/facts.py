@@ -520,7 +520,7 @@ def may_catch_class(function: FunctionType) -> bool:
 
 def _catches_unseen(code: CodeType, names: dict[str, Any]) -> bool:
     for _, _, asked in handlers_of(code):
-        for name in (asked or ("BaseException",)):
+        for name in asked or ("BaseException",):
             first, *rest = name.split(".")
             kind = names.get(first, getattr(builtins, first, None))
             for part in rest:

@@ -71,8 +71,6 @@ def _functions_in(names: Any, depth: int) -> Iterator[FunctionType]:
             yield from _functions_in(vars(value), depth - 1)
 
 
-
-
 def where() -> str:
     """The user's line that runs now."""
     source = user_source()

@@ -435,9 +435,7 @@ class _Capture:
             if may_count(self.surroundings.is_of_library(holder, name), value):
                 around.append((f"{holder.__name__}.{name}" if isinstance(holder, type) else name, holder, name, value))
         names = ", ".join(one[0] for one in around)
-        guards.watched(
-            self._watched(around), f"{names} {'is unchanged' if len(around) == 1 else 'are unchanged'}"
-        )
+        guards.watched(self._watched(around), f"{names} {'is unchanged' if len(around) == 1 else 'are unchanged'}")
         for kind in self.surroundings.classes():
             held = [
                 (f"{kind.__name__}.{name}", kind, name, vars(kind)[name])

@@ -71,6 +71,7 @@ class Notes:
     """The nodes that make those, by the identity of the variable."""
     numbers: set[tuple[int, str]] = field(default_factory=set)
     """Tensors that are numbers of Python, or may be, when the graph runs."""
+
     def python_call_of(self, operation: Any) -> PythonCall | None:
         """The call of Python that an operation names."""
         if operation.type != "PyFuncStateless":

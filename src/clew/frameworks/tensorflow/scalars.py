@@ -122,9 +122,7 @@ def python_call(
     return made
 
 
-def traced_call(
-    tracing: Tracing, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], sample: Any
-) -> Traced:
+def traced_call(tracing: Tracing, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], sample: Any) -> Traced:
     """A call of Python whose result is such a value as ``sample``."""
     shape = () if isinstance(sample, NUMBERS) else _unknown_where_open(sample)
     return Traced(tracing, python_call(tracing, function, args, kwargs, dtype_of(sample), shape), sample)

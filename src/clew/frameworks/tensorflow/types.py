@@ -6,6 +6,7 @@ Comes in: a tensor, a spec, a variable or a dtype. Goes out: an IR type, a liter
 from __future__ import annotations
 
 import functools
+import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def same_value(left: Any, right: Any) -> bool | None:
 
 _HOMES = (
     "", "nn", "math", "linalg", "signal", "random", "image", "strings", "bitwise", "sparse", "ragged", "sets", "nest",
-    "debugging", "quantization", "audio", "io", "lookup", "dtypes", "raw_ops",
+    "debugging", "quantization", "audio", "io", "lookup", "dtypes", "raw_ops", "experimental.numpy",
 )  # fmt: skip
 """The modules of TensorFlow whose functions and classes users name; the first that has one wins."""
 
@@ -61,7 +62,7 @@ _HOMES = (
 def _names() -> dict[int, tuple[str, Any]]:
     found: dict[int, tuple[str, Any]] = {}
     for home in _HOMES:
-        place = getattr(tf, home) if home else tf
+        place = operator.attrgetter(home)(tf) if home else tf
         for name in dir(place):
             thing = getattr(place, name, None)
             if callable(thing) and not name.startswith("_"):

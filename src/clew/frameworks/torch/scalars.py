@@ -162,8 +162,6 @@ def _truth(self: Any) -> bool:
     return chosen
 
 
-
-
 def is_decided(recorder: TorchRecorder, place: Any) -> bool:
     """Whether a value follows from literals of the program alone, and is therefore the same at each call."""
     around = recorder.bodies.outermost if recorder.bodies.is_used else None

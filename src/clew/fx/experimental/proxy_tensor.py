@@ -1,5 +1,4 @@
-"""torch.fx.experimental.proxy_tensor: torch's own, since torch itself traces with it; what it makes becomes Clew's.
-"""
+"""torch.fx.experimental.proxy_tensor: torch's own, since torch itself traces with it; what it makes becomes Clew's."""
 
 from functools import wraps
 from typing import Any

@@ -202,7 +202,13 @@ def zero(xp: Any, x: Array) -> Any:
     return xp.zeros_like(x)
 
 
-@TORCH.row("item", "tolist", "__int__", "__float__", "__bool__", "builtins.int", "builtins.float", "builtins.bool")
+@TORCH.row("__bool__", "builtins.bool")
+def truth(xp: Any, x: Any) -> Any:
+    """The truth of an array of one item, where nothing is compiled."""
+    return xp.truth(x) if isinstance(x, Array) else plain_value(xp, x)
+
+
+@TORCH.row("item", "tolist", "__int__", "__float__", "builtins.int", "builtins.float")
 def plain_value(xp: Any, x: Any) -> Any:
     """A plain number out of an array."""
     if isinstance(x, Array):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from clew.translate.refusals import Untranslatable
+from clew.translate.refusals import Undecided, Untranslatable
 from clew.translate.rows.table import refuse_given, spread, taking
 from clew.translate.rows.torch_elementwise import TORCH, computed
 from clew.translate.values import Array, Number
@@ -405,6 +405,8 @@ def local_response_norm(xp: Any, input: Array, size: int, alpha: Any = 1e-4, bet
 def attention(xp: Any, given: Any) -> Any:
     """Scaled dot products of queries and keys, as weights of values."""
     query, key, value, scale = given.query, given.key, given.value, given.scale
+    if isinstance(given.is_causal, Number):
+        raise Undecided(given.is_causal)
     if not isinstance(given.is_causal, bool):
         raise Untranslatable("attention that is causal by a value that is not fixed")
     if not isinstance(given.dropout_p, (int, float)) or given.dropout_p:

@@ -1,7 +1,7 @@
 """What a torch program asks of torch itself: modes, tracing, gradients.
 
-A translated program is one that a compiler may trace, so that is what it is told: libraries then leave out questions
-about data. Gradients are on, and autocast is off.
+Whether a compiler traces the program is asked when it runs, of the target's own, so that plain calls and compiled ones
+each do what the original does. Exporters and torch's other tools never trace it. Gradients are on, and autocast is off.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from clew.translate.rows.python import add_python
 from clew.translate.rows.torch_elementwise import TORCH
 from clew.translate.values import Array, Number
 
-TRUE = ("compiler.is_compiling", "_dynamo.is_compiling", "is_grad_enabled")
+TRUE = ("is_grad_enabled",)
 FALSE = (
     "compiler.is_exporting", "compiler.is_dynamo_compiling", "jit.is_tracing", "jit.is_scripting",
     "_C._get_tracing_state", "is_autocast_enabled", "is_autocast_cpu_enabled", "is_inference_mode_enabled",
@@ -29,6 +29,12 @@ def _constant(value: bool) -> Any:
         return value
 
     return row
+
+
+@TORCH.row("compiler.is_compiling", "_dynamo.is_compiling")
+def is_compiling(xp: Any) -> Any:
+    """Whether a compiler traces the program: the target's own, when the program runs."""
+    return xp.is_compiling()
 
 
 for _name in TRUE:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy
 
 from clew.capture.recording.outputs import rebuild, rebuild_mapping
+from clew.frameworks.jax.private import is_compiling
 from clew.ir.graph import Graph
 from clew.translate.refusals import Untranslatable
 from clew.translate.result import Translated
@@ -87,6 +88,9 @@ class JaxNamespace(Namespace):
         found = self.inferred(_AT[how], (x, index, value), {})
         made: Array = writer.wrap(node, found, x.differentiable or getattr(value, "differentiable", False))
         return made
+
+    def is_compiling(self) -> Any:
+        return Number(self.writer, self.writer.node("call_function", is_compiling, ()), False)
 
     def stop_gradient(self, x: Array) -> Array:
         made: Array = self.writer.call(jax.lax.stop_gradient, x)

@@ -86,6 +86,14 @@ class Namespace:
         """A branch on an array as a call of the target's; None if Python's own has to do."""
         return None
 
+    def is_compiling(self) -> Any:
+        """Whether the framework's compiler traces the program while it runs."""
+        return False
+
+    def truth(self, x: Array) -> Any:
+        """The truth of an array of one item, as a plain value; a compiler cannot know it."""
+        return Number(self.writer, self.writer.node("call_function", bool, (x,)), True)
+
     def item(self, x: Array) -> Any:
         """The plain number that an array of one item holds."""
         raise Untranslatable(f"a compiler of {self.framework} knows no plain number out of an array")

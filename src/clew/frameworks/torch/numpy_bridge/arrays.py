@@ -300,9 +300,7 @@ class ArrayRecorder(NumpyRecorder):
         is_made = type(value) is numpy.ndarray and value.ndim == 0 and not self.surroundings.holds(value)
         return value[()] if is_made and id(value) not in self.standing else value
 
-    def record(
-        self, op: str, target: Any, args: Any, kwargs: Any, written: Any = (), form: Any = None
-    ) -> Any:
+    def record(self, op: str, target: Any, args: Any, kwargs: Any, written: Any = (), form: Any = None) -> Any:
         tensors = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         if tensors and self.open:
             self._are_given(tensors)
