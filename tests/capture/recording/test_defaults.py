@@ -43,8 +43,9 @@ def test_what_was_asked_is_guarded():
     captured = clew.trace(program, (X,))
     with pytest.raises(clew.GuardError, match=r"labels is None(.|\n)*give it in the example"):
         captured(X, labels=X)
-    with pytest.raises(clew.GuardError, match="keep"):
-        captured(X, keep=False)
+    assert torch.equal(captured(X, keep=False), program(X, keep=False))
+    with pytest.raises(clew.GuardError, match=r"type\(keep\) is bool"):
+        captured(X, keep=0)
     with pytest.raises(clew.GuardError, match=r"type\(shift\) is int"):
         captured(X, shift=1.5)
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 import ast
 import builtins
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, ModuleType, WrapperDescriptorType
 from typing import Any
 
 from clew.capture.control_flow.definitions import definition_of
+from clew.ir.source import is_installed
 
 _EQUALITIES = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 _IDENTITIES = (ast.Is, ast.IsNot)
@@ -47,10 +49,20 @@ class Asked:
             known += [text for text in texts if text not in known]
 
 
-def asked_by(
+def asks(
     program: Any, functions: Iterable[FunctionType], is_of_framework: Callable[[Any], bool] = lambda _: False
-) -> Asked:
-    """What a program asks, which is one of these functions, or calls them."""
+) -> Callable[[], Asked]:
+    """Tells what a program asks, which is one of these functions, or calls them; it looks once, when it is needed."""
+
+    @functools.cache
+    def asked() -> Asked:
+        own = [one for one in functions if one is program or not is_installed(one.__code__)]
+        return _asked_by(program, own, is_of_framework)
+
+    return asked
+
+
+def _asked_by(program: Any, functions: Iterable[FunctionType], is_of_framework: Callable[[Any], bool]) -> Asked:
     found = Asked()
     for function in functions:
         definition = definition_of(function.__code__)

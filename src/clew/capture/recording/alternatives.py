@@ -21,7 +21,6 @@ from clew.ir.node import Node
 
 if TYPE_CHECKING:
     from clew.capture.control_flow.argument_uses import Asked
-    from clew.capture.recording.recorder import Recorder
 
 MOST_WAYS = 48
 """Arguments may be of other kinds as long as there are no more ways than this to give them."""
@@ -52,8 +51,14 @@ class Kind(NamedTuple):
         """Whether a number or array stands for the value, with guards of its own."""
         return self.label in ("number", "array")
 
+    def is_flag(self) -> bool:
+        """Whether it is one of the two values of a flag, whose truth tells which."""
+        return self.test is operator.truth
+
 
 NONE = Kind("None", operator.is_, (None,), None)
+FLAGS = [Kind("True", operator.truth, (), True), Kind("False", operator.truth, (), False)]
+"""The values of a flag that the framework takes as a plain one only."""
 
 
 @pure
@@ -104,7 +109,10 @@ class Choice:
 
 
 class Kinds(Protocol):
-    """What a framework knows of kinds."""
+    """What enters a run, and what a framework knows of kinds."""
+
+    recorder: Any
+    checks: list[Any]
 
     def number_kind(self, value: Any = 1.0) -> Kind:
         """A number."""
@@ -118,19 +126,24 @@ class Kinds(Protocol):
     def entered(self, value: Any, place: Any) -> Any:
         """What stands for a number or an array."""
 
+    def is_plain(self, kind: type) -> bool:
+        """Whether the framework refuses what stands for numbers of a class."""
+
 
 class Choices:
     """The arguments of one run that may be of several kinds."""
 
     def __init__(
-        self, recorder: Recorder, asked: Asked, tried: Tried, kinds: Kinds, static: frozenset[str], checks: list[Any]
+        self, inputs: Kinds, asked: Callable[[], Asked], tried: Tried, static: frozenset[str], guesses: bool = True
     ) -> None:
-        self.recorder = recorder
+        self.recorder = inputs.recorder
         self.asked = asked
         self.tried = tried
-        self.kinds = kinds
+        self.kinds = inputs
         self.static = static
-        self.checks = checks
+        self.checks = inputs.checks
+        self.guesses = guesses
+        """Whether an argument may be None or not."""
         self.made: list[Choice] = []
         self.is_open = True
         """Whether arguments are still coming in."""
@@ -148,7 +161,9 @@ class Choices:
         ways = math.prod(len(one.kinds) for one in self.made)
         if len(possible) < 2 or ways * len(possible) > MOST_WAYS:
             return None
-        if all(kind.test in (is_text, is_any_text) for kind in possible):  # they differ by what they say alone
+        if kinds is FLAGS:
+            self.checks.append((notes.require_type, place, bool))
+        elif all(kind.test in (is_text, is_any_text) for kind in possible):  # they differ by what they say alone
             self.checks.append((notes.require_type, place, str))
             texts = tuple(kind.value for kind in possible if kind.arguments)
             if len(texts) == len(possible):
@@ -186,7 +201,11 @@ class Choices:
 
     def _kinds(self, value: Any, name: str, is_compared: bool) -> list[Kind]:
         """The kinds of an argument, in the order in which they are asked for."""
-        is_optional = name in self.asked.optional
+        if type(value) is bool and self.kinds.is_plain(bool):
+            return FLAGS
+        if not self.guesses and type(value) is not str:
+            return []
+        is_optional = self.guesses and name in self.asked().optional
         none = [NONE] if is_optional else []
         if value is None and is_optional:
             array = self.kinds.array_kind(name, self.tried.guesses.get(name, 0))
@@ -203,7 +222,7 @@ class Choices:
     def _kinds_of_text(self, value: str, name: str, none: list[Kind], is_compared: bool) -> list[Kind]:
         """Those that the program names, and any other if all that it does is to compare."""
         own = Kind(repr(value), is_text, (value,), value)
-        texts = self.asked.texts.get(name, [])
+        texts = self.asked().texts.get(name, [])
         others = [kind for kind in self._texts(name) if kind.label != own.label]
         is_any = is_compared and 0 < len(texts) <= _MOST_TEXTS
         if is_any and value not in texts:
@@ -213,7 +232,7 @@ class Choices:
         return [own, *others, *none, *unknown]
 
     def _texts(self, name: str) -> list[Kind]:
-        texts = self.asked.texts.get(name, [])[:_MOST_TEXTS]
+        texts = self.asked().texts.get(name, [])[:_MOST_TEXTS]
         return [Kind(repr(text), is_text, (text,), text) for text in texts]
 
     # ---- one run -------------------------------------------------------------------------------------------------
@@ -228,14 +247,16 @@ class Choices:
         assert recorder.paths is not None
         for kind in one.kinds[:-1]:
             given = (node, one.name) if kind is ABSENT else (node, *kind.arguments)
-            if recorder.paths.choose(recorder.create(kind.test, given), kind is one.chosen):
+            asked = node if kind.is_flag() else recorder.create(kind.test, given)
+            if recorder.paths.choose(asked, kind is one.chosen):
                 one.chosen = kind
                 break
             if kind is ABSENT:
                 node = one.place = recorder.create(operator.getitem, (node, one.name))
         else:
             one.chosen = one.kinds[-1]
-            is_known = one.kinds[0].test is operator.eq  # a guard at the entrance says that it is one of these texts
+            # a guard at the entrance says that it is one of these texts, or a flag
+            is_known = one.kinds[0].test is operator.eq or one.kinds[0].is_flag()
             one.marker = None if is_known else self._required(one.chosen, node)
         if not one.chosen.is_entered():
             return one.chosen.value

@@ -95,7 +95,7 @@ def bind(
 
 def _choice(inputs: Inputs, value: Any, node: Node, parameter: inspect.Parameter) -> Choice | None:
     """What stands for an argument that may be of several kinds."""
-    is_compared = inputs.asked is not None and parameter.name in inputs.asked.only_compared
+    is_compared = type(value) is str and inputs.asked is not None and parameter.name in inputs.asked().only_compared
     return inputs.choice(value, node, parameter.name, is_compared) if _may_be_passed(parameter) else None
 
 
@@ -227,8 +227,8 @@ class Inputs:
         """For programs that compare objects."""
         self.handed_on: frozenset[str] = frozenset()
         """Parameters that the program only hands on to calls of the framework."""
-        self.asked: Asked | None = None
-        """What the code of the program does with arguments, if that was looked at."""
+        self.asked: Callable[[], Asked] | None = None
+        """Tells what the code of the program does with arguments: it is looked at where an argument may be another."""
         self.choices: Choices | None = None
         """Arguments that may be of several kinds."""
         self.is_order_seen = True
@@ -265,17 +265,18 @@ class Inputs:
 
     def takes_items(self, value: Any, name: str, parameter: inspect.Parameter) -> bool:
         """Whether of a dict the program only takes single items."""
-        if self.asked is None or not self.asked.keys.get(name) or self.recorder.identity.is_asked:
+        is_dict = type(value) is dict and id(value) not in self.recorder.objects
+        if self.asked is None or self.recorder.identity.is_asked:
             return False
-        is_gathered = parameter.kind is parameter.VAR_KEYWORD
-        return is_gathered or (type(value) is dict and id(value) not in self.recorder.objects)
+        return (is_dict or parameter.kind is parameter.VAR_KEYWORD) and bool(self.asked().keys.get(name))
 
     def items_of(self, values: dict[str, Any], place: Any, name: str) -> dict[str, Any]:
         """A dict with the items that the program takes, each as it shall see it; what else is there is not seen."""
         assert self.asked is not None
         self.checks.append((notes.require_type, place, dict))
         found: dict[str, Any] = {}
-        for key, is_needed in self.asked.keys[name].items():
+        asked = self.asked()
+        for key, is_needed in asked.keys[name].items():
             at = Pending(operator.getitem, (place, key))
             choice = None if is_needed or self.choices is None else self.choices.item(values, place, key)
             if choice is not None:
@@ -283,7 +284,7 @@ class Inputs:
                 continue
             self.checks.append((notes.require, Pending(has, (place, key)), key in values))
             if key in values:
-                choice = self.choice(values[key], at, key, (name, key) in self.asked.compared_items)
+                choice = self.choice(values[key], at, key, (name, key) in asked.compared_items)
                 found[key] = self.enter(values[key], at, name) if choice is None else choice
         self.dicts.append(found)
         return found
@@ -367,6 +368,10 @@ class Inputs:
     def whole(self, value: Any, place: Any) -> Any:
         """What stands for such an argument."""
         raise NotImplementedError
+
+    def is_plain(self, kind: type) -> bool:
+        """Whether numbers of a class enter as they are."""
+        return kind in self.plain_kinds
 
     def takes_number(self, value: Any, name: str) -> bool:
         """Whether a value is a number that enters as a traced one."""

@@ -19,7 +19,7 @@ import numpy
 from clew.capture.bytecode.handled_errors import refused_proxies
 from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.captured import Captured
-from clew.capture.control_flow.argument_uses import Framework, asked_by, handed_on, sees_order
+from clew.capture.control_flow.argument_uses import Framework, asks, handed_on, sees_order
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
 from clew.capture.control_flow.paths import Paths
 from clew.capture.guards.lifting import lift_guards
@@ -51,7 +51,6 @@ from clew.frameworks.numpy.recorder import NumpyRecorder
 from clew.frameworks.numpy.undo import NumpySupport, Rollback
 from clew.ir.arguments import leaves
 from clew.ir.graph import Graph
-from clew.ir.source import is_installed
 
 ENTRANCES.add(__name__)
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_numpy_capture", default=None)
@@ -119,11 +118,11 @@ class Run(ExampleRun):
         """The arguments that may be of other kinds: optional ones, and texts."""
         if self.paths is None or self.settings.refuses_questions:
             return None
-        own = [one for one in self.surroundings.functions if not is_installed(one.__code__)]
         self.inputs.examples = [one for one in (*args, *kwargs.values()) if self.recorder.is_array(one)]
-        asked = self.inputs.asked = asked_by(self.fn, own, self.framework.is_function)
+        own = [one for one in self.surroundings.functions if not is_installed(one.__code__)]
+        asked = self.inputs.asked = asks(self.fn, own, self.framework.is_function)
         self.inputs.is_order_seen = sees_order(own, self.framework.takes_nests)
-        return Choices(self.recorder, asked, self.findings, self.inputs, self.settings.static, self.inputs.checks)
+        return Choices(self.inputs, asked, self.findings, self.settings.static)
 
     def _explain(self, error: Exception) -> None:
         """Raise the error; where C code refused a proxy, say so."""

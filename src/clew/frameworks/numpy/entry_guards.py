@@ -156,7 +156,7 @@ class NumpyInputs(Inputs):
 
     def takes_list(self, value: Any, name: str) -> bool:
         """Whether a list may be of any length: the program only reads it, and its items are of one kind."""
-        if self.choices is None or name not in self.choices.asked.only_read or type(value) is not list or not value:
+        if self.choices is None or name not in self.choices.asked().only_read or type(value) is not list or not value:
             return False
         if id(value) in self.recorder.objects or self.recorder.identity.is_asked:
             return False

@@ -21,7 +21,7 @@ from tensorflow.python import autograph
 
 from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.captured import Captured
-from clew.capture.control_flow.argument_uses import asked_by
+from clew.capture.control_flow.argument_uses import asks
 from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.variables import WatchedVariables, may_count
@@ -291,7 +291,7 @@ class _Capture:
         try:
             owners = {id(one): one for one in (*self.objects, *self.parts)}.values()
             with _tracking_kept(owners), self._refusing(tracing), self._running(tracing):
-                self.inputs.asked = asked_by(self.fn, self.surroundings.functions)
+                self.inputs.asked = asks(self.fn, self.surroundings.functions)
                 given = bind(self.inputs, signature_of(self.fn), args, kwargs, None if is_layer(self.fn) else self.fn)
                 self.inputs.write_checks()
                 self._lift()

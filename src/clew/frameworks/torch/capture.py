@@ -20,7 +20,7 @@ import torch
 from clew.capture.bytecode.handled_errors import refused_proxies
 from clew.capture.bytecode.try_blocks import ENTRANCES, RAISING_AGAIN
 from clew.capture.captured import Captured
-from clew.capture.control_flow.argument_uses import asked_by
+from clew.capture.control_flow.argument_uses import asks
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
 from clew.capture.control_flow.node_comparison import arrange_controls
 from clew.capture.control_flow.paths import Paths
@@ -226,12 +226,13 @@ class Run(ExampleRun):
         return bind(self.inputs, signature_of(target), args, kwargs, None if self._is_hooked() else target)
 
     def _choices(self, target: Any) -> Choices | None:
-        """The arguments that may be of other kinds with free sizes: texts and None."""
-        if self.paths is None or self.settings.refuses_questions or not self.settings.dynamic:
+        """The arguments that may be of other kinds: texts, flags, items of dicts, and None or not with free sizes."""
+        code = getattr(getattr(target, "__func__", target), "__code__", None)
+        is_library = code is None or is_installed(code)  # each kind is a run of all of it
+        if self.paths is None or self.settings.refuses_questions or (is_library and not self.settings.dynamic):
             return None
-        own = [one for one in self.surroundings.functions if not is_installed(one.__code__)]
-        asked = asked_by(target, own, self._is_of_torch)
-        return Choices(self.recorder, asked, self.findings, self.inputs, self.settings.static, self.inputs.checks)
+        asked = self.inputs.asked = asks(target, self.surroundings.functions, self._is_of_torch)
+        return Choices(self.inputs, asked, self.findings, self.settings.static, self.settings.dynamic)
 
     @staticmethod
     def _is_of_torch(function: Any) -> bool:

@@ -377,6 +377,7 @@ class TorchRecorder(ExampleRecorder):
         return self.arrays
 
     def record(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        dispatch.check_flags(self, func, args, kwargs)
         self.joins_lists = name in _JOINS
         node_args, node_kwargs = self.argument(args), self.argument(kwargs) if kwargs else {}
         self.joins_lists = False

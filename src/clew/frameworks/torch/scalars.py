@@ -157,7 +157,8 @@ def _truth(self: Any) -> bool:
         is_library = is_installed(sys._getframe(1).f_code)
         asks_data = bool(recorder.asks_for_batch(node) if is_library else is_measured(node, recorder))
     chosen = bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
-    if type(self.plain) is bool:
+    is_whole = recorder.paths is None or recorder.paths.body is None
+    if type(self.plain) is bool and is_whole:  # a piece is run for each answer, all with this number
         self.plain = chosen  # on the way that the run goes it is nothing else
     return chosen
 
@@ -259,7 +260,7 @@ def is_free(node: Node, recorder: TorchRecorder) -> bool:
 
 
 def is_measured(node: Node, recorder: TorchRecorder) -> bool:
-    """Whether a value follows from sizes, or numbers other than flags, and not from facts about tensors alone."""
+    """Whether a value follows from sizes, numbers or flags, and not from facts about tensors alone."""
     waiting, seen = [node], set()
     while waiting:
         found = waiting.pop()
@@ -267,10 +268,10 @@ def is_measured(node: Node, recorder: TorchRecorder) -> bool:
             continue
         seen.add(found)
         if found.op in ("placeholder", "get_attr"):
-            if found.value_type in (_TYPES[int], _TYPES[float]):
+            if found.value_type in _TYPES.values():
                 return True
             continue
-        if found.target is operator.getitem and _reads_shape(found.args[0]):
+        if found.target in (operator.getitem, getattr) and _is_given(found):
             return True
         if found.target is len or (found.op == "call_method" and found.target in _MEASURING):
             return True
@@ -281,8 +282,14 @@ def is_measured(node: Node, recorder: TorchRecorder) -> bool:
 _MEASURING = frozenset({"size", "numel", "nelement"})
 
 
-def _reads_shape(node: Any) -> bool:
-    return isinstance(node, Node) and node.target is getattr and node.args[1] == "shape"
+def _is_given(node: Node) -> bool:
+    """Whether a node takes a number out of a shape, a container or an object, which is no tensor."""
+    owner: Any = node.args[0]
+    if owner.target is getattr and owner.args[1] == "shape":
+        return True
+    if _is_fact(node) or isinstance(owner.value_type, ArrayType):
+        return False
+    return owner.op == "placeholder" or (owner.target in (operator.getitem, getattr) and _is_given(owner))
 
 
 def _is_of_facts(node: Node) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import operator
 import sys
-from types import BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -31,6 +32,35 @@ from clew.ir.source import user_frame
 if TYPE_CHECKING:
     from clew.frameworks.torch.capture import Run
     from clew.frameworks.torch.recorder import TorchRecorder
+
+
+# ---- flags that decide what a call is --------------------------------------------------------------------------------
+
+_OF_VALUES = frozenset({"training", "train", "use_input_stats"})
+"""Flags of torch's Python functions that decide about numbers alone."""
+
+
+def check_flags(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse traced flags of a function written in Python, as torch's compiled code does: one decides whether the call
+    writes (``inplace``), of which rank its result is, or whether it gives several. One that follows from modes is
+    guarded."""
+    if type(func) is not FunctionType:
+        return
+    given = list(kwargs.items())
+    if any(type(value) is TracedBool for value in args):
+        given += zip(_parameters(func), args, strict=False)
+    flags: list[tuple[str, Any]] = [(name, value) for name, value in given if type(value) is TracedBool]
+    for name, flag in flags:
+        if name in _OF_VALUES:
+            continue
+        if not recorder.is_of_modes(flag.place):
+            raise TypeError(f"{func.__name__}(): argument '{name}' must be bool, not TracedBool")
+        recorder.guard(flag.place, flag.plain)
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters(func: FunctionType) -> tuple[str, ...]:
+    return tuple(inspect.signature(func).parameters)
 
 
 # ---- questions and other calls with handlers of their own ------------------------------------------------------------
