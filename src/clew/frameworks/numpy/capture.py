@@ -51,6 +51,7 @@ from clew.frameworks.numpy.recorder import NumpyRecorder
 from clew.frameworks.numpy.undo import NumpySupport, Rollback
 from clew.ir.arguments import leaves
 from clew.ir.graph import Graph
+from clew.ir.source import is_installed
 
 ENTRANCES.add(__name__)
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_numpy_capture", default=None)
