@@ -35,7 +35,7 @@ def test_modules_are_boxes_and_equal_ones_are_found():
         "  blocks_0_first",
         "  blocks_0_act",
         "  blocks_0_second",
-        "  add",
+        "  y_1",
         "[blocks.1: Block] (as above)",
     ]
     assert "[last: Block]" in found  # equal, but elsewhere
