@@ -48,7 +48,6 @@ IDEAS = {
     "translate.sources.torch_modules": "entering layers is a pass over the graph",
     "backends.compile": "a question of the public surface, one file each",
     "backends.torch_backend": "what back ends of other packages derive from",
-    "capture.control_flow.alignment": "an algorithm: two graphs written as one",
     "capture.control_flow.liveness": "an analysis of source: which variables a piece of it sets and reads",
     "capture.control_flow.loops": "how one loop becomes a node",
     "capture.control_flow.recordings": "an algorithm: what the recordings of all paths have in common",

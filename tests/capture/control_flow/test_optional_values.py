@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 import clew
+from clew.capture.control_flow import explore
 from clew.errors import GuardError
 from clew.ir.arguments import all_nodes
 from clew.ir.control_flow import cond
@@ -72,6 +73,20 @@ class Twice(Base):
         if scale.max() > 1:
             scale = scale / scale.max()
         return self.layers(x, mask) * scale
+
+
+class Leaving(Base):
+    def forward(self, x, mask, scale, shift):
+        mask = None if mask.all() else expanded(mask)
+        if scale.max() > 1:
+            scale = scale / scale.max()
+        if shift.max() > 1:
+            shift = shift / shift.max()
+        x = self.layers(x, mask) * scale + shift
+        if shift.min() < 0:
+            for _ in range(70):
+                x = torch.tanh(x)
+        return x
 
 
 def is_full(mask, length):
@@ -315,6 +330,23 @@ def test_ways_without_much_in_common_are_guarded(library: ModuleType, example: s
     _agree(captured, twin, (torch.randn(2, 5, 8), _masks()[example]))
     with pytest.raises(GuardError, match="library"):
         captured(torch.randn(2, 5, 8), _masks()["padded" if example == "full" else "full"])
+
+
+def test_ways_without_much_in_common_spare_the_runs_that_are_left(
+    library: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three questions after which all is the same have eight ways, and a fourth sixteen: it is guarded after nine."""
+    ways: list[Any] = []
+    run_apart = explore._run_apart
+    monkeypatch.setattr(explore, "_run_apart", lambda run, *given: (ways.append(run.paths), run_apart(run, *given)))
+    model, twin = _made(library, "Leaving")
+    example = (torch.randn(2, 5, 8), _masks()["full"], torch.ones(8) * 2, torch.ones(8) * 3)
+    captured = clew.trace(model, args=example)
+    counts = [ways.count(paths) for paths in dict.fromkeys(ways)]
+    assert max(counts) == 9 and counts[-1] == 8
+    _agree(captured, twin, (torch.randn(2, 5, 8), _masks()["padded"], torch.rand(8), torch.ones(8) * 3))
+    with pytest.raises(GuardError, match="library"):
+        captured(*example[:3], -torch.ones(8))
 
 
 def test_answers_that_follow_from_sizes(library: ModuleType) -> None:

@@ -346,7 +346,7 @@ class Alignment:
     def _is_short(self) -> bool:
         """Whether the two differ in little."""
         length = max(len(recording.nodes) for recording in self.recordings)
-        is_little = len(self.choices) <= _FEW_VALUES + length // _LAYER and self._own <= max(_FEW_NODES, length // 4)
+        is_little = len(self.choices) <= _FEW_VALUES + length // _LAYER and self._own <= _few_nodes(length)
         return is_little and len(self.gaps) <= _FEW_BRANCHES + length // _LAYER
 
     @property
@@ -443,6 +443,26 @@ def common_stack(nodes: Iterable[Node]) -> dict[str, Any]:
     noted = [node._meta[STACK] for node in nodes if node.op not in _SILENT and node._meta and STACK in node._meta]
     steps = zip(*(stack.items() for stack in noted), strict=False)
     return dict(step[0] for step in itertools.takewhile(lambda step: all(one == step[0] for one in step), steps))
+
+
+def _few_nodes(length: int) -> int:
+    """How many nodes only one of two recordings may have, of which the longer one has so many."""
+    return max(_FEW_NODES, length // 4)
+
+
+def are_unalike(rows: tuple[list[Node], list[Node]]) -> bool:
+    """Whether so many calls of two ways have no twin on the other that they will not become one.
+
+    What they ask of values that were there before may become one fact for both, and counts for nothing.
+    """
+    own = [[node for node in row if _is_own_call(node, known)] for row, known in zip(rows, map(set, rows), strict=True)]
+    left, right = (Counter(_key(node, {}) for node in nodes) for nodes in own)
+    return ((left - right) + (right - left)).total() > _few_nodes(max(map(len, rows)))
+
+
+def _is_own_call(node: Node, row: set[Node]) -> bool:
+    is_own = not only_asks(node) or any(used in row for used in node.all_input_nodes)
+    return is_own and node.op.startswith("call") and not is_check(node)
 
 
 def inline(graph: Graph, body: OpenBody) -> None:

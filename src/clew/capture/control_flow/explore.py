@@ -85,24 +85,16 @@ def explore_paths(
         findings.tracers = LibraryTracers.LEFT
         raise Restart
     runs = [first]
-    for answers in () if paths is None else paths.untried():
-        run = new_run(paths, first, answers)
-        try:
-            _run_apart(run, args, kwargs)
-        except Exception as error:  # a path that cannot be recorded is guarded against
-            paths.give_up(error)  # type: ignore[union-attr]
-            continue
-        runs.append(run)
-    exploding = None if paths is None else paths.explodes_at
-    if exploding is not None and findings.limited.setdefault(exploding.place, exploding) is exploding:
-        raise Restart
-    choices = first.inputs.choices
-    if choices is not None and choices.learn(run.inputs.choices for run in runs):
-        raise Restart
-    if paths is not None and paths.lacks_path_of_tracer:
-        findings.tracers = LibraryTracers.LEFT
-        raise Restart
     try:
+        for answers in () if paths is None else paths.untried():
+            run = new_run(paths, first, answers)
+            try:
+                _run_apart(run, args, kwargs)
+            except Exception as error:  # a path that cannot be recorded is guarded against
+                paths.give_up(error)  # type: ignore[union-attr]
+                continue
+            runs.append(run)
+        _check_paths(paths, findings, runs)
         return first.captured(runs)  # type: ignore[no-any-return]
     except Unaligned as found:
         if findings.tracers is LibraryTracers.FOLLOWED and not found.is_of_modes:
@@ -113,6 +105,19 @@ def explore_paths(
     finally:
         for run in runs:
             run.state.forget()
+
+
+def _check_paths(paths: Paths | None, findings: Findings, runs: list[Any]) -> None:
+    """Restart if the paths of a program tell of something that must be known from the start."""
+    exploding = None if paths is None else paths.explodes_at
+    if exploding is not None and findings.limited.setdefault(exploding.place, exploding) is exploding:
+        raise Restart
+    choices = runs[0].inputs.choices
+    if choices is not None and choices.learn(run.inputs.choices for run in runs):
+        raise Restart
+    if paths is not None and paths.lacks_path_of_tracer:
+        findings.tracers = LibraryTracers.LEFT
+        raise Restart
 
 
 def _run_apart(run: ExampleRun, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
+from clew.capture.control_flow.alignment import are_unalike
 from clew.capture.control_flow.node_comparison import identity, may_write, same_argument
 from clew.capture.control_flow.recordings import (
     IN_LIBRARY,
@@ -25,6 +26,7 @@ from clew.capture.control_flow.recordings import (
     combine,
     move_reads,
     questions,
+    raises,
     share_facts,
     write_branch,
     write_once,
@@ -410,6 +412,23 @@ class Paths:
             if answers is None:
                 return
             yield answers
+            self._check_alike()
+
+    def _check_alike(self) -> None:
+        """Raise if what the latest run has recorded behind the last of its answers has too little in common with what
+        followed the other answer: the runs that are left are spared. Questions for modes come before all others, and
+        those for tracers are known to be given up only when all ways were tried."""
+        question, segment = self.way.trail[len(self.answers) - 1].question, self.way.segment
+        asked = questions(self._first)
+        if question is None or not question.aligns or question.is_of_tracers or not segment.ends:
+            return
+        if not question.is_of_modes and any(one.is_of_modes or one.is_of_tracers for one in asked):
+            return
+        sides = [question.sides[answer].first_way() for answer in (True, False)]
+        if not any(raises(body.graph) for body in (way[-1].body for way in sides) if body is not None):
+            left, right = ([node for one in way for node in one.nodes] for way in sides)
+            if are_unalike((left, right)):
+                raise Unaligned(question.place, is_of_modes=question.is_of_modes)
 
     @property
     def explodes_at(self) -> SourceLine | None:

@@ -64,6 +64,13 @@ class Segment:
         self.is_complete = False
         self.ends = False
 
+    def first_way(self) -> list[Segment]:
+        """The segment, and those that followed it on the first run that came here."""
+        way = [self]
+        while way[-1].question is not None and way[-1].question.sides:
+            way.append(next(iter(way[-1].question.sides.values())))
+        return way
+
     def inside(self, node: Node) -> Node:
         """A node as it is known here: itself if it was made here, a parameter otherwise."""
         is_here = self.body is None or node.graph is self.body.graph
@@ -335,7 +342,7 @@ def write_once(graph: Graph, segment: Segment, question: Question, sides: dict[b
     What a library asks is written so that there is no branch around the whole rest; what the user's own program asks
     stays a branch, unless most of what follows both answers is the same.
     """
-    raising = [answer for answer, body in sides.items() if _raises(body.graph)]
+    raising = [answer for answer, body in sides.items() if raises(body.graph)]
     if question.is_at_entrance:
         return False
     if question.aligns and len(sides) == 1:
@@ -370,7 +377,7 @@ def _write_raise(
     inline(graph, sides[not raising])
 
 
-def _raises(graph: Graph) -> bool:
+def raises(graph: Graph) -> bool:
     """Whether a body ends with an error."""
     output = output_of(graph)
     return output is not None and output._prev.target is raise_error
