@@ -309,3 +309,11 @@ def test_orders_have_nan_where_torch_has_it_and_keep_equal_items_in_order(descen
         both(lambda x: torch.argsort(x, descending=descending, stable=True), x)
     for x in (floats, whole):
         both(lambda x: torch.topk(x, 3, largest=descending)[0], x)
+
+
+def test_which_of_equal_items_topk_takes_is_noted_with_the_line_where_it_counts() -> None:
+    values = clew.translate(clew.trace(lambda x: torch.topk(x, 2)[0], (torch.ones(3),)), "jax")
+    places = clew.translate(clew.trace(lambda x: torch.topk(x, 2).indices, (torch.arange(3.0),)), "jax")
+    assert values.notes == ()
+    (note,) = places.notes
+    assert note.startswith("of equal items topk takes the first ones; torch may take others (") and __file__ in note

@@ -70,7 +70,7 @@ class _Body:
 
     def _open(self, translator: Translator) -> None:
         self.graph = Graph()
-        self.writer = Writer(self.graph, translator.program.namespace)
+        self.writer = Writer(self.graph, translator.program.namespace, translator.program.notes)
         self.writer.origin = translator.writer.origin
 
     def again(self, value: Any) -> Array:
@@ -127,9 +127,7 @@ def _branch(translator: Translator, branch: Branch) -> Any:
             graphs = [body.close(_strong(body, body.result)) for body in bodies]
             return xp.branch(predicate, graphs, given, specs)
         if xp.jits:
-            translator.program.notes["a branch on data stays Python's if: the program runs, but cannot be compiled"] = (
-                None
-            )
+            writer.note("a branch on data stays Python's if: the program runs, but cannot be compiled")
     one, other = (body.result for body in bodies)
     one, other = other if raising[0] else one, one if raising[1] else other
     one, other = (
@@ -297,9 +295,7 @@ def _loop(translator: Translator, node: Node, loop: Loop) -> Any:
         test = _Body(translator, loop.test, values, [place in outer for place in range(len(values))])
         asks = test.result
         if isinstance(asks, Array) and xp.jits:
-            translator.program.notes[
-                "a while loop on data stays Python's: the program runs, but cannot be compiled"
-            ] = None
+            writer.note("a while loop on data stays Python's: the program runs, but cannot be compiled")
         args = (test.close(asks), graph, tuple(carried), given, 0, loop.breaks)
         made = writer.node("call_function", while_loop, args)
     return tuple(

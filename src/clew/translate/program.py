@@ -144,7 +144,7 @@ class _Outermost:
     def __init__(self, program: Program, graph: Graph) -> None:
         self.program = program
         self.written = Graph()
-        self.writer = Writer(self.written, program.namespace)
+        self.writer = Writer(self.written, program.namespace, program.notes)
         self.writer.outermost = True
         self.writer.rebind, self.writer.next_key = self._rebind, self._next_key
         self.key: Node | None = None

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 class Writer:
     """Writes one graph; those of bodies have writers of their own."""
 
-    def __init__(self, graph: Graph, make_namespace: Callable[[Writer], Namespace]) -> None:
+    def __init__(
+        self, graph: Graph, make_namespace: Callable[[Writer], Namespace], notes: dict[str, None] | None = None
+    ) -> None:
         self.graph = graph
+        self._notes = {} if notes is None else notes
         self.origin: Node | None = None
         """The node of the source that is being translated."""
         self.outermost = False
@@ -37,6 +40,11 @@ class Writer:
         """Lets an attribute of the program be another array from here on."""
         self.next_key: Callable[[], Any] = _cannot_draw
         """The key of the next draw of random numbers."""
+
+    def note(self, what: str) -> None:
+        """Tell whoever translates the program of a difference that is no reason to refuse it, and where it is."""
+        source = None if self.origin is None else self.origin.source
+        self._notes[what if source is None else f"{what} ({source.describe()})"] = None
 
     # ---- nodes -------------------------------------------------------------------------------------------------------
 

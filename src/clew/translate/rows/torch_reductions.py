@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 from clew.translate.refusals import Untranslatable
@@ -272,6 +273,8 @@ def argsort(xp: Any, x: Array, dim: int = -1, descending: bool = False, stable: 
 @TORCH.row("topk")
 def topk(xp: Any, x: Array, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The largest items, or the smallest, in order."""
+    if _uses_places(xp.writer.origin):
+        xp.writer.note("of equal items topk takes the first ones; torch may take others")
     axis = axis_of(dim, x.ndim)
     x = x if axis == x.ndim - 1 else xp.moveaxis(x, axis, -1)
     if largest:
@@ -283,6 +286,11 @@ def topk(xp: Any, x: Array, k: Any, dim: int = -1, largest: bool = True, sorted:
     if axis != x.ndim - 1:
         values, places = xp.moveaxis(values, -1, axis), xp.moveaxis(places, -1, axis)
     return (values, places)
+
+
+def _uses_places(topk: Any) -> bool:
+    """Whether anybody asks where the items of a topk stand; their values alone are the same whichever are taken."""
+    return topk is None or any(user.target is not operator.getitem or user.args[1] != 0 for user in topk.users)
 
 
 @TORCH.row("searchsorted")
