@@ -42,7 +42,7 @@ def reported() -> Report:
 def test_aliases() -> None:
     found = {row.node: row.shares_with for row in reported().aliases}
     assert found["t"] == found["view"] == ("x",) and found["flat"] == ("wide",)
-    assert found["cond"] == found["getitem"] == ("add", "wide") and "layer" not in found and "norm" not in found
+    assert found["cond"] == found["getitem"] == ("chosen", "wide") and "layer" not in found and "norm" not in found
 
 
 def test_writes() -> None:
