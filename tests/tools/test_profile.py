@@ -191,9 +191,9 @@ def test_a_profile_is_one_call() -> None:
 
 
 def test_guards_hold_as_ever() -> None:
-    captured = clew.trace(lambda x, flag: x * 2 if flag else x, args=(floats(2), True))
+    captured = clew.trace(lambda parts: parts[0] * 2 if len(parts) > 1 else parts[0], args=([floats(2)],))
     with pytest.raises(GuardError):
-        clew.profile(captured, floats(2), False)
+        clew.profile(captured, [floats(2), floats(2)])
 
 
 def test_lazy_graphs_say_which_capture_to_give() -> None:
