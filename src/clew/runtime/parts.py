@@ -10,11 +10,16 @@ the source of the original is not. Importing this file imports torch.
 from __future__ import annotations
 
 import copy
+import weakref
+from collections import deque
 from collections.abc import Iterable
+from functools import partial
+from types import MethodType
 from typing import Any, NoReturn
 
 import torch
 
+from clew.capture.state.containers import CODE, SIMPLE, attributes_of
 from clew.errors import CaptureError
 from clew.frameworks.torch.modules.state import OWN
 
@@ -100,6 +105,44 @@ def refuse_alike(captured: torch.nn.Module, part: torch.nn.Module) -> None:
             if child is not None and type(child) in HOLDERS and other is not None and other is not child:
                 object.__setattr__(child, "__class__", CapturedPart if type(other) is CapturedPart else type(child))
                 waiting.append((other, child))
+
+
+# ---- what belongs to a module besides its parts ----------------------------------------------------------------------
+
+OWNED = "_owned"
+"""Of a captured module: the objects of its graph that the original holds, which a deep copy has for itself."""
+
+
+def held_among(objects: Iterable[Any], module: torch.nn.Module) -> tuple[Any, ...]:
+    """Those of some objects that a deep copy of a module would copy: optimizers, generators and arrays in its
+    attributes, and not those that it finds in variables."""
+    wanted = {id(one): one for one in objects if not isinstance(one, _NEVER_COPIED)}
+    found, seen, waiting = [], set[int](), [vars(module)] if wanted else []
+    while waiting and wanted:
+        value = waiting.pop()
+        if id(value) in seen or isinstance(value, _NEVER_COPIED):
+            continue
+        seen.add(id(value))
+        if id(value) in wanted:
+            found.append(wanted.pop(id(value)))
+        waiting += _copied_with(value)
+    return tuple(found)
+
+
+def _copied_with(value: Any) -> Iterable[Any]:
+    """What is copied with a value."""
+    if isinstance(value, MethodType):
+        return (value.__self__,)
+    if isinstance(value, partial):
+        return (*value.args, *value.keywords.values())
+    if isinstance(value, dict):
+        return (*value.keys(), *value.values(), *getattr(value, "__dict__", {}).values())
+    if isinstance(value, (list, tuple, set, frozenset, deque)):
+        return tuple(value)
+    return () if isinstance(value, torch.Tensor) else attributes_of(value).values()
+
+
+_NEVER_COPIED = (*CODE, *SIMPLE, weakref.ref, torch.dtype, torch.device, torch.Size)
 
 
 # ---- training modes that a class sets itself -------------------------------------------------------------------------

@@ -149,6 +149,9 @@ class ReadListener(Protocol):
     def note(self, base: Variable, way: str, key: Any = None) -> None:
         """Something is read of a container."""
 
+    def note_guard(self, variable: Variable) -> None:
+        """A guard of a graph that the program calls asks for a variable."""
+
 
 current: ContextVar[ReadListener | None] = ContextVar("clew_reads", default=None)
 """Who notes what is read in this context: a capture that is under way."""
@@ -209,9 +212,6 @@ class Item(Variable):
             return getattr(value, "__dict__", {}).get(self.name, MISSING)
         if type(value) not in (dict, list, set):
             return MISSING
-        reads = current.get()
-        if reads is not None:  # this is a guard of a graph that is captured itself
-            reads.note(self.base, self.way, self.name)
         return _read(value, self.way, self.name)
 
     def put(self, value: Any) -> None:
@@ -280,6 +280,12 @@ class Reads:
         self.watched: set[Key] = set()
         """The variables whose reads are noted one by one."""
         self._found: dict[Any, Item] = {}
+        self.guards: dict[int, Variable] = {}
+        """The variables that graphs which the program calls rely on, by identity."""
+
+    def note_guard(self, variable: Variable) -> None:
+        """A graph that the program calls relies on a variable: so does the one that is made of it."""
+        self.guards[id(variable)] = variable
 
     def note(self, base: Variable, way: str, key: Any = None) -> None:
         """Something is read of a container."""
@@ -292,6 +298,7 @@ class Reads:
     def add(self, other: Reads) -> None:
         """What another run of the same program has read counts too."""
         self.watched |= other.watched
+        self.guards = other.guards | self.guards
         self._found = {**other._found, **self._found}
 
     def items(self) -> list[Item]:
@@ -342,6 +349,22 @@ class Reads:
         else:
             patches.in_dict(holder, variable.name, make)
         self.watched.add((id(holder), variable.name))
+
+
+def hear_guards(patches: Patches) -> None:
+    """Let guards on variables tell who notes what is read in this context that they are asked."""
+    for kind in (Variable, Item):
+        patches.on_class(kind, "is_as_before", _reporting)
+
+
+def _reporting(original: Callable[[Variable], bool]) -> Callable[[Variable], bool]:
+    def is_as_before(self: Variable) -> bool:
+        reads = current.get()
+        if reads is not None:
+            reads.note_guard(self)
+        return original(self)
+
+    return is_as_before
 
 
 class ProgramUses:

@@ -30,8 +30,8 @@ from clew.capture.control_flow.runtime import current as current_regions
 from clew.capture.current_capture import current
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.redundant import drop_implied
-from clew.capture.guards.variable_reads import Reads
-from clew.capture.guards.variables import own_code, values_only_read
+from clew.capture.guards.variable_reads import Reads, hear_guards
+from clew.capture.guards.variables import own_code, take_over_guards, values_only_read
 from clew.capture.options import LEFT_OUT, Options
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
@@ -317,7 +317,8 @@ class ExampleRun:
         self.recorder.surroundings, self.recorder.state = self.surroundings, self.state
 
     def _install_reads(self, patches: Patches) -> None:
-        """Let containers around the program tell what is read of them."""
+        """Let containers around the program, and guards of graphs that it calls, tell what is read."""
+        hear_guards(patches)
         if self.settings.guards == "read":
             self.reads.install(patches, self.surroundings, self.findings.lifted)
 
@@ -502,6 +503,9 @@ class ExampleRun:
         if self.settings.guards == "none":
             graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
         self._write_guards(graph, runs, self._join_reads(runs))
+        if self.settings.guards != "none":
+            with graph.inserting_before(self.after_inputs._next):
+                take_over_guards(graph, self.reads.guards.values())
         drop_implied(graph, self.module)
         self._drop_unused(graph, runs)
 

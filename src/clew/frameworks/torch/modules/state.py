@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 import operator
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -247,7 +247,8 @@ class ModulesAround:
     """What modules around a program were when it was captured: their parts, classes, modes and hooks, and the settings
     of torch's own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places."""
 
-    def __init__(self, module: torch.nn.Module, lifted: Container[tuple[int, str]]) -> None:
+    def __init__(self, module: torch.nn.Module, lifted: Collection[tuple[int, str]]) -> None:
+        self._lifted = lifted
         self._kept: list[tuple[dict[str, Any], Any, Any]] = []
         self._parts = list(module.modules())
         self._holders = [vars(part) for part in self._parts]
@@ -304,7 +305,12 @@ class ModulesAround:
         return same and all(getattr(kind, "forward", None) is method for kind, method in self._methods)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ModulesAround:
-        return self  # a copy of a function uses the same modules
+        """A copy of a function uses the same modules; where these have been copied, their copies are meant."""
+        module = memo.get(id(self._parts[0]))
+        if module is None:
+            return self
+        copies = {key: id(memo[key]) for key, _ in self._lifted if key in memo}
+        return ModulesAround(module, {(copies[key], name) for key, name in self._lifted if key in copies})
 
     def __repr__(self) -> str:
         return "modules as they were"
