@@ -371,7 +371,7 @@ class GraphModule(HoldsGraph, torch.nn.Module):
             holder = getattr(holder, atom)
             if not isinstance(holder, torch.nn.Module):
                 return False
-        holder.add_module(name, m)
+        torch.nn.Module.add_module(holder, name, m)  # the graph is about to call it
         return True
 
     def delete_submodule(self, target: str) -> bool:

@@ -26,6 +26,9 @@ from clew.frameworks.torch.modules.state import OWN
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 BAKED = "_baked"
+_WALKED = "_walked"
+"""Marks what stands for modules that are called one after the other, or walked through."""
+_WALKED_CLASSES = (torch.nn.Sequential, torch.nn.ModuleList)
 
 
 def _refuse(what: str) -> NoReturn:
@@ -36,10 +39,18 @@ def _refuse(what: str) -> NoReturn:
     )
 
 
-def check_assignment(part: torch.nn.Module, name: str) -> None:
-    """Raise if an attribute is set that the original has, and of which the graph knows only the value."""
+def check_assignment(part: torch.nn.Module, name: str, value: Any) -> None:
+    """Raise if an attribute is set that the original has, and of which the graph knows only the value, or if a module
+    takes the place of one whose inside is in the graph, or comes to those that the original walks through."""
     if name in part.__dict__.get(BAKED, ()):
         _refuse(f"{name!r} is set in a captured module, whose graph has the value of the capture")
+    if not isinstance(value, torch.nn.Module):
+        return
+    known = part.__dict__.get("_modules", {}).get(name)
+    if type(known) is CapturedPart and value is not known:
+        _refuse(f"{name!r}, a part of a captured module that the graph does not call, is replaced")
+    if known is None and name.isdigit() and part.__dict__.get(_WALKED):
+        _refuse(f"a part {name!r} is added to modules that the program walks through")
 
 
 class Part(torch.nn.Module):
@@ -62,10 +73,21 @@ class CapturedPart(Part):
     """Holds parts of a captured module."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        check_assignment(self, name)
+        check_assignment(self, name, value)
         if name == "forward":
             _refuse("a part of a captured module that the graph does not call gets another forward")
         super().__setattr__(name, value)
+
+    def add_module(self, name: str, module: Any) -> None:
+        """Add a part, unless the graph would not know of it."""
+        check_assignment(self, name, module)
+        super().add_module(name, module)
+
+    def __setitem__(self, place: int, module: torch.nn.Module) -> None:
+        setattr(self, [*self._modules][place], module)
+
+    def __delitem__(self, place: int) -> NoReturn:
+        _refuse("a part is taken away from modules that the program walks through")
 
     def train(self, mode: bool = True) -> Any:
         """Switch this part, and those that the original would switch with it."""
@@ -85,6 +107,8 @@ def mark_parts(source: torch.nn.Module, module: torch.nn.Module) -> None:
     while waiting:
         original, part = waiting.pop()
         note_others(original, part)
+        if isinstance(original, _WALKED_CLASSES) or original.__dict__.get(_WALKED):
+            part.__dict__[_WALKED] = True
         held = {*original.__dict__, *original.__dict__.get(BAKED, ())}  # of a captured module, what it has baked in
         part.__dict__[BAKED] = held - OWN - part.__dict__.keys() - _FORWARD
         for name, child in part._modules.items():
@@ -99,7 +123,7 @@ def refuse_alike(captured: torch.nn.Module, part: torch.nn.Module) -> None:
     waiting = [(captured, part)]
     while waiting:
         known, twin = waiting.pop()
-        vars(twin).update({key: vars(known)[key] for key in (BAKED, _SWITCHED) if key in vars(known)})
+        vars(twin).update({key: vars(known)[key] for key in (BAKED, _SWITCHED, _WALKED) if key in vars(known)})
         for name, child in twin._modules.items():
             other = known._modules.get(name)
             if child is not None and type(child) in HOLDERS and other is not None and other is not child:
@@ -181,7 +205,8 @@ def switch_others(part: Any, mode: bool) -> Any:
 def _others(original: torch.nn.Module, mode: bool) -> tuple[str, ...] | None:
     """The paths of the parts that are in the other mode after a module was switched to this one; None if it raises."""
     twin = _twin(original, {})
-    modes = [(vars(part), part.training) for part in original.modules()]  # which its code may reach past the twin
+    parts = [part for part in original.modules() if not isinstance(part, torch.jit.ScriptModule)]
+    modes = [(vars(part), part.training) for part in parts]  # which its code may reach past the twin
     flags = [(parameter, parameter.requires_grad) for parameter in original.parameters()]
     try:
         (twin.train if mode else twin.eval)()  # type: ignore[operator]
@@ -199,6 +224,8 @@ def _others(original: torch.nn.Module, mode: bool) -> tuple[str, ...] | None:
 
 def _twin(part: torch.nn.Module, made: dict[torch.nn.Module, torch.nn.Module]) -> torch.nn.Module:
     """A module of the same class with the same tensors and attributes, whose parts are such modules too."""
+    if isinstance(part, torch.jit.ScriptModule):
+        return torch.nn.Module()
     if part not in made:
         twin = made[part] = object.__new__(type(part))
         vars(twin).update(vars(part))

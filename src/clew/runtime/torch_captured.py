@@ -100,8 +100,13 @@ class CapturedModule(Guarded, GraphModule):
     _all_buffers = False
 
     def __setattr__(self, name: str, value: Any) -> None:
-        check_assignment(self, name)
+        check_assignment(self, name, value)
         super().__setattr__(name, value)
+
+    def add_module(self, name: str, module: Any) -> None:
+        """Add a part, unless the graph would not know of it."""
+        check_assignment(self, name, module)
+        super().add_module(name, module)
 
     def _parts_to_save(self) -> dict[str, Any]:
         return saved_parts(self, referred_paths(self.graph))

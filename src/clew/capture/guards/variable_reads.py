@@ -205,14 +205,18 @@ class Item(Variable):
 
     def get(self) -> Any:
         """What the same way leads to now; ``MISSING`` if there is nothing, ``ABSENT`` if nothing is known of it."""
-        value = self.base.get()
+        reads = current.get()
+        if reads is not None and self.way != ATTRIBUTE:  # a graph that the program calls reads it
+            reads.note(self.base, self.way, self.name)
+        return self._look_up()
+
+    def _look_up(self) -> Any:
+        value = self.base._look_up() if isinstance(self.base, Item) else self.base.get()
         if value is MISSING or value is ABSENT:
             return value
         if self.way == ATTRIBUTE:
             return getattr(value, "__dict__", {}).get(self.name, MISSING)
-        if type(value) not in (dict, list, set):
-            return MISSING
-        return _read(value, self.way, self.name)
+        return _read(value, self.way, self.name) if type(value) in (dict, list, set) else MISSING
 
     def put(self, value: Any) -> None:
         """Set it past everything that a class does when an attribute is set."""
