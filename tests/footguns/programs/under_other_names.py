@@ -198,3 +198,48 @@ def _():
             return self.scaled(self.layer(x)), self.scaled, self.layer
 
     return Case(make=Model, example=ROWS[0], others=[ROWS[1], ROWS[0]])
+
+
+@program("rows_that_are_done_are_passed_over", kind="loops")
+def _():
+    def f(rows, end=0):
+        found, done = [[1], [2]], [False] * 2
+        for row in rows:
+            for place, token in enumerate(row.tolist()):
+                if done[place]:
+                    continue
+                found[place].append(token)
+                if token == end:
+                    done[place] = True
+            if all(done):
+                break
+        return found, done
+
+    return Case(
+        f,
+        example=lambda: call(torch.tensor([[1, 2], [2, 1], [1, 1]])),
+        others=[
+            lambda: call(torch.tensor([[0, 1]] * 3)),
+            lambda: call(torch.tensor([[0, 1], [2, 0], [2, 2]])),
+            lambda: call(torch.tensor([[1, 2], [0, 0], [2, 2]])),
+            lambda: call(torch.tensor([[1, 0], [2, 2], [2, 2]]), 2),
+        ],
+    )
+
+
+@program("best_of_all_calls_is_kept", kind="state")
+def _():
+    best = [100.0, torch.ones(3)]
+
+    def f(x):
+        score = x.sum().item()
+        if score > best[0]:
+            best[0], best[1] = score, x.clone()
+        return x - best[1].mean()
+
+    return Case(
+        f,
+        example=lambda: call(torch.tensor([1.0, 2.0, 3.0])),
+        others=[lambda: call(torch.tensor([100.0, 200.0, 300.0])), lambda: call(torch.tensor([1.0, 2.0, 3.0]))],
+        state=lambda: best,
+    )

@@ -175,13 +175,21 @@ class ExampleRun:
             self._check_swallowed(error)
             done = self._ends_raising(error)
             if not done:
-                self._explain(error)
+                self._raise_explained(error)
         finally:
             self.recorder.open = False
             clear_frames(sys.exc_info()[1])
             self._leave(stays or (self.settings.keep and self.raised and self.first is None))
         if not done:
             self._start_over()
+
+    def _raise_explained(self, error: Exception) -> None:
+        """Raise the error that ended the run, or a clearer one, after which nothing of the run stays done."""
+        try:
+            self._explain(error)
+        except BaseException as raised:
+            self.raised = self.raised and raised is error
+            raise
 
     def _watch_state(self) -> None:
         """Remember everything that the program can change besides its arguments."""
