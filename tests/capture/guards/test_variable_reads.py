@@ -166,11 +166,13 @@ def test_all_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         clew.trace(item, (X,), guards="some")
 
 
-def test_a_graph_that_is_captured_again_keeps_its_items(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_that_another_program_calls_reads_its_items(monkeypatch: pytest.MonkeyPatch) -> None:
     captured = clew.trace(item, (X,))
     again = clew.trace(lambda x: captured(x) + 1, (X,))
     assert torch.equal(again(X), item(X) + 1)
     monkeypatch.setitem(CONFIG, "used", 9.0)
+    assert torch.equal(again(X), item(X) + 1)
+    monkeypatch.setitem(CONFIG, "used", "nine")
     with pytest.raises(clew.GuardError, match="CONFIG"):
         again(X)
 
