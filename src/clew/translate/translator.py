@@ -23,6 +23,7 @@ from clew.ir.guards import guard, guard_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType, DictType, ListType, ScalarType, TupleType, Type
 from clew.translate.control_flow import run_both_ways, translate_control
+from clew.translate.nests import entered, spec_of
 from clew.translate.refusals import Refusal, Undecided, Untranslatable
 from clew.translate.sources.source import NOTHING, Source
 from clew.translate.targets.namespace import Namespace
@@ -115,6 +116,10 @@ class Translator:
         self.env: dict[Node, Any] = dict(known)
         self.modes = [True]
         """Whether gradients are on, for each block that has been entered."""
+        self.sizes_differ = False
+        """Whether arrays have other sizes here than where the source's types were found; the ranks are the same."""
+        self.leaves: list[tuple[Any, Any]] = []
+        """What the arguments hold that are containers, and the expressions that reach it."""
         self._written: dict[Node, Node] = {}
         """For the results of writes the node of the array that was written to."""
         self._reads: dict[str, Node] = {}
@@ -176,7 +181,7 @@ class Translator:
                 raise Untranslatable(f"the source gives an array, and the row {type(value).__name__}")
             return
         have = value.spec
-        if have.dtype != wanted.dtype or have.shape != wanted.shape:
+        if have.dtype != wanted.dtype or not _fits(have.shape, node.value_type, self.sizes_differ):
             raise Untranslatable(
                 f"{self.xp.framework} would give {have.dtype}{list(have.shape)}, "
                 f"and the source gives {wanted.dtype}{list(wanted.shape)}"
@@ -241,6 +246,7 @@ class Translator:
             return translate_control(self, node)
         args, kwargs = self.arguments(node.args), self.arguments(node.kwargs)
         special = self._SPECIAL.get(node.target) if node.op == "call_function" else None
+        special = special or self.source.special(node)
         if special is not None:
             return special(self, node, args, kwargs)
         return self._call(node, args, kwargs)
@@ -252,10 +258,19 @@ class Translator:
             else (self.writer.graph.placeholder(str(node.target)))
         )
         made._rename(node.name)
+        if self.writer.outermost and self.source.enters_nests:
+            return self._entered(node, made)
         example = self.program.examples.get(str(node.target)) if self.writer.outermost else None
         if type(example) in (bool, int, float) and not isinstance(node.value_type, ArrayType):
             return Number(self.writer, made, example)
         return self.typed(made, node.value_type)
+
+    def _entered(self, node: Node, made: Node) -> Any:
+        """An argument as the example has it."""
+        example = self.program.examples.get(str(node.target).lstrip("*"))
+        if isinstance(node.value_type, ArrayType):
+            return self.writer.wrap(made, spec_of(self, example) or self.wanted(node.value_type), True)
+        return entered(self, made, example, node)
 
     def typed(self, made: Node, kind: Type | None) -> Any:
         """The value of a node of the target that has a type of the source."""
@@ -294,6 +309,12 @@ class Translator:
                 return plain
         if node.target is operator.getitem and type(args[0]) in (tuple, list) and isinstance(args[1], int):
             return self._of_branch(node, args[0][args[1]])
+        if _is_named(args[0] if args else None) and node.target in (operator.getitem, getattr):
+            return node.target(*args)
+        if node.target is operator.getitem and type(args[0]) is dict and isinstance(args[1], (str, int)):
+            return args[0][args[1]]
+        if _is_named(node.target):
+            return node.target(*args, **kwargs)  # type: ignore[operator]
         written = self.source.written(node)
         if written is not None:
             return self._write(node, written[0], args, kwargs)
@@ -550,6 +571,21 @@ class _Mode:
 
     def __init__(self, on: bool | None) -> None:
         self.on = on
+
+
+def _is_named(value: Any) -> bool:
+    """Whether a value is a named tuple, or a class of them."""
+    kind = value if isinstance(value, type) else type(value)
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def _fits(shape: tuple[Any, ...], kind: Any, is_free: bool) -> bool:
+    """Whether a shape is that of a type of the source, as far as that tells."""
+    if not isinstance(kind, ArrayType):
+        return True
+    return len(shape) == len(kind.shape) and all(
+        is_free or not isinstance(wanted, int) or wanted == have for have, wanted in zip(shape, kind.shape, strict=True)
+    )
 
 
 REFUSED = "it was refused before"

@@ -17,6 +17,7 @@ from clew.translate.refusals import Untranslatable
 from clew.translate.rows.python import add_python
 from clew.translate.rows.table import Table, axis_of
 from clew.translate.values import Array, Number, Opaque, Value
+from clew.translate.writer import leaves_of
 
 NUMPY = Table("numpy")
 
@@ -157,7 +158,16 @@ def array(xp: Any, x: Any, dtype: Any = None, copy: Any = None, order: Any = Non
         return xp.to_wanted(x)
     if xp.wanted is None:
         raise Untranslatable("the dtype that it gives is not known")
+    if any(isinstance(one, Array) for one in leaves_of(x)):
+        return _stacked(xp, x)
     return xp.array(x if isinstance(x, Value) else _lists(x), dtype=xp.dtype_object(xp.wanted.dtype))
+
+
+def _stacked(xp: Any, data: Any) -> Any:
+    """A list of arrays and numbers as an array."""
+    if isinstance(data, (list, tuple)):
+        return xp.stack([_stacked(xp, item) for item in data], axis=0)
+    return xp.as_array(plain(data), xp.wanted.dtype)
 
 
 def _lists(data: Any) -> Any:

@@ -7,12 +7,19 @@ understand: dtypes and devices are their names. Nothing of the framework is left
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.ir.guests import guest, package_of
 from clew.ir.node import Node
 from clew.translate.rows.table import Table
+
+if TYPE_CHECKING:
+    from clew.translate.translator import Translator
+
+
+Special = Callable[["Translator", Node, Any, Any], Any]
 
 
 class Source:
@@ -22,8 +29,8 @@ class Source:
     table: Table
     implied: tuple[str, ...] = ()
     """Functions of guards that say no more than the dtypes and ranks which the translation is guarded on."""
-    foldable: tuple[Any, ...] = ()
-    """Functions that are computed at once where their arguments are plain."""
+    enters_nests = False
+    """Whether containers of arrays among the arguments are taken apart as the example has them."""
 
     def names(self, node: Node) -> list[str]:
         """The names under which the row of a call may stand, the most exact one first."""
@@ -46,6 +53,10 @@ class Source:
     def spellings(self, name: str) -> list[str]:
         """A name without the package, and shorter forms of it."""
         return [name, name.rpartition(".")[2]]
+
+    def special(self, node: Node) -> Special | None:
+        """What translates a call that needs to know the translator: those that are given functions."""
+        return None
 
     def constant(self, value: Any) -> Any:
         """A plain value of the source as rows understand it."""

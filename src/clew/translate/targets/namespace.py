@@ -32,6 +32,9 @@ class Namespace:
     jits = False
     """Whether the framework compiles programs whose arrays have no values yet, so that Python cannot ask for them."""
 
+    differentiates = True
+    """Whether the framework can take derivatives of the program."""
+
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
         self.wanted: Any = None
@@ -313,6 +316,14 @@ class Namespace:
         if empty is not None:
             weights = self.where(empty, 0.0, weights)
         return self.matmul(weights, v)
+
+    def tape(self) -> Any:
+        """The target's record of what it computes, from which it takes slopes; None if it has functions for that."""
+        return None
+
+    def derivative(self, name: str) -> Any:
+        """The target's function that makes derivatives of functions: ``grad_and_value``, ``jacrev``, ``jvp``."""
+        raise Untranslatable(f"{self.framework} takes no derivatives of functions")
 
 
 _memory: dict[Any, Any] = {}

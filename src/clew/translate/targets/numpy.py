@@ -35,6 +35,7 @@ class NumpyNamespace(Namespace):
     framework = "numpy"
     library = numpy
     key_name = "rng"
+    differentiates = False
 
     def dtype(self, name: str) -> str:
         if name not in _DTYPES:
@@ -45,9 +46,14 @@ class NumpyNamespace(Namespace):
         return numpy.bool_ if name == "bool" else getattr(numpy, self.dtype(name))
 
     def infer(self, function: Any, args: Any, kwargs: Any) -> Any:
-        given, named = mapped((args, kwargs), _zeros)
         with numpy.errstate(all="ignore"):
-            return mapped(function(*given, **named), _spec)
+            for example in (_zeros, _units):
+                given, named = mapped((args, kwargs), example)
+                try:
+                    return mapped(function(*given, **named), _spec)
+                except numpy.linalg.LinAlgError:
+                    continue  # of matrices of zeros
+        raise Untranslatable(f"numpy finds no example for {getattr(function, '__name__', function)}")
 
     def convert(self, value: Any) -> Any:
         array = numpy.asarray(value)
@@ -177,6 +183,11 @@ def _example(leaf: Any) -> Any:
 
 def _zeros(leaf: Any) -> Any:
     return numpy.zeros(leaf.shape, leaf.dtype) if isinstance(leaf, Spec) else leaf
+
+
+def _units(leaf: Any) -> Any:
+    zeros = _zeros(leaf)
+    return zeros + numpy.eye(*zeros.shape[-2:], dtype=zeros.dtype) if getattr(zeros, "ndim", 0) > 1 else zeros
 
 
 def _spec(found: Any) -> Any:

@@ -7,6 +7,7 @@ asked of torch on the meta device. Branches and loops stay Python's; random numb
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable
 from typing import Any
@@ -70,10 +71,14 @@ class TorchNamespace(Namespace):
 
     def infer(self, function: Any, args: Any, kwargs: Any) -> Any:
         given, named = mapped((args, kwargs), _meta)
+        if function is operator.getitem:
+            given = (given[0], mapped(args[1], _meta_index))
         with torch.no_grad():
             return mapped(function(*given, **named), _spec)
 
     def convert(self, value: Any) -> Any:
+        if getattr(value, "dtype", None) is not None and value.dtype.name == "bfloat16":
+            return torch.tensor(value.astype("float32")).to(torch.bfloat16)
         return torch.tensor(value)
 
     def common(self, *values: Any) -> str | None:
@@ -189,8 +194,8 @@ class TorchNamespace(Namespace):
 
     def as_pad(self, x: Array, widths: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
         modes = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
-        if mode not in modes or (mode != "constant" and x.ndim < 2):
-            raise Untranslatable(f"torch has no padding of this rank by {mode}")
+        if mode not in modes:
+            raise Untranslatable(f"torch has no padding by {mode}")
         pairs = [widths] * x.ndim if not isinstance(widths, (tuple, list)) else list(widths)
         pairs = pairs * x.ndim if len(pairs) == 1 else pairs
         if len(pairs) == 2 and not isinstance(pairs[0], (tuple, list)):
@@ -199,6 +204,10 @@ class TorchNamespace(Namespace):
         while len(flat) > 2 and flat[-2:] == [0, 0]:
             flat = flat[:-2]
         value = {"value": constant_values} if mode == "constant" and constant_values else {}
+        if mode != "constant" and x.ndim <= len(flat) // 2:  # torch takes the first axes for a batch and channels
+            wide = self.as_expand_dims(x, 0)
+            found = self.writer.call(torch.nn.functional.pad, wide, tuple(flat), mode=modes[mode])
+            return self.as_squeeze(found, 0)
         return self.writer.call(torch.nn.functional.pad, x, tuple(flat), mode=modes[mode], **value)
 
     def as_clip(self, x: Array, low: Any = None, high: Any = None, **named: Any) -> Any:
@@ -329,6 +338,25 @@ class TorchNamespace(Namespace):
         function = torch.rand if kind == "uniform" else torch.randn
         return self._made(function, shape, dtype=self.dtype_object(dtype))
 
+    def windows(self, x: Array, how: str, **given: Any) -> Array:
+        if not self.is_floating(x):
+            raise Untranslatable("a pool of integers")
+        count = len(given["window"])
+        lowest = -float("inf") if how == "max" else 0.0
+        flat = [one for pair in reversed(given["padding"]) for one in pair]
+        x = self._made(torch.nn.functional.pad, x, tuple(flat), value=lowest) if any(flat) else x
+        window, stride = tuple(given["window"]), tuple(given["stride"])
+        if how == "max":
+            function = getattr(torch.nn.functional, f"max_pool{count}d")
+            return self._made(function, x, window, stride=stride, dilation=tuple(given["dilation"]))
+        if set(given["dilation"]) != {1}:
+            raise Untranslatable("sums of windows with holes")
+        found = self._made(getattr(torch.nn.functional, f"avg_pool{count}d"), x, window, stride=stride)
+        return found * float(math.prod(window))
+
+    def derivative(self, name: str) -> Any:
+        return getattr(torch.func, name)
+
 
 def _sort(x: Any, axis: int) -> Any:
     return tuple(torch.sort(x, dim=axis, stable=True))
@@ -352,6 +380,12 @@ def _number(value: Any) -> Any:
 
 def _meta(leaf: Any) -> Any:
     return torch.empty(leaf.shape, dtype=getattr(torch, leaf.dtype), device="meta") if isinstance(leaf, Spec) else leaf
+
+
+def _meta_index(leaf: Any) -> Any:
+    """An index without axes is a number: torch asks for it."""
+    is_number = isinstance(leaf, Spec) and not leaf.shape and leaf.dtype != "bool"
+    return 0 if is_number else _meta(leaf)
 
 
 def _spec(found: Any) -> Any:
