@@ -27,7 +27,7 @@ from clew.translate.nests import entered, spec_of
 from clew.translate.refusals import Refusal, Undecided, Untranslatable
 from clew.translate.sources.source import NOTHING, Source
 from clew.translate.targets.namespace import Namespace
-from clew.translate.values import Array, Dtype, Number, Opaque, Optional, Place, Spec, Value
+from clew.translate.values import Array, Dtype, Number, Opaque, Optional, Place, Plain, Spec, Value
 from clew.translate.writer import Writer, leaves_of, mapped
 
 _EXAMPLES = {"int": 2, "float": 2.5, "bool": True, "complex": 1j, "str": "", "bytes": b"", "None": None}
@@ -142,7 +142,7 @@ class Translator:
         try:
             self.xp.wanted = None  # rows of other nodes must not see it
             self.xp.wanted = self.wanted(node.value_type)
-            value = self._translated(node)
+            value = self.source.completed(self.writer, self.wanted(node.value_type), self._translated(node))
             self._check(node, value)
         except Untranslatable as error:
             if not self._is_consequence(node):
@@ -159,7 +159,7 @@ class Translator:
 
     def wanted(self, kind: Type | None) -> Any:
         """What a type of the source is in the target; None if that tells nothing."""
-        if isinstance(kind, ArrayType):
+        if isinstance(kind, ArrayType) and not self.source.is_opaque(kind.dtype):
             shape = tuple(one if isinstance(one, int) else 2 for one in kind.shape)
             return Spec(shape, self.xp.dtype(kind.dtype))
         return None
@@ -177,7 +177,7 @@ class Translator:
         """Whether a value is what the source gives for the example."""
         wanted = self.xp.wanted
         if wanted is None or not isinstance(value, Array):
-            if wanted is not None and not isinstance(value, (Opaque, tuple, list)):
+            if wanted is not None and not isinstance(value, (Opaque, Plain, tuple, list)):
                 raise Untranslatable(f"the source gives an array, and the row {type(value).__name__}")
             return
         have = value.spec
@@ -242,11 +242,11 @@ class Translator:
             raise Untranslatable(
                 f"the layer {type(resolve(self.program.root, node.target)).__name__} cannot be entered"
             )
-        if is_control(node):
-            return translate_control(self, node)
-        args, kwargs = self.arguments(node.args), self.arguments(node.kwargs)
         special = self._SPECIAL.get(node.target) if node.op == "call_function" else None
         special = special or self.source.special(node)
+        if special is None and is_control(node):
+            return translate_control(self, node)
+        args, kwargs = self.arguments(node.args), self.arguments(node.kwargs)
         if special is not None:
             return special(self, node, args, kwargs)
         return self._call(node, args, kwargs)

@@ -61,6 +61,9 @@ class JaxSource(Source):
             return Dtype(numpy.dtype(value).name)
         return value
 
+    def is_opaque(self, dtype: str) -> bool:
+        return dtype.startswith("key<")
+
     def is_array(self, value: Any) -> bool:
         return isinstance(value, (jax.Array, numpy.ndarray))
 

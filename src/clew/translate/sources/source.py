@@ -16,6 +16,7 @@ from clew.ir.node import Node
 from clew.translate.rows.table import Table
 
 if TYPE_CHECKING:
+    from clew.translate.writer import Writer
     from clew.translate.translator import Translator
 
 
@@ -65,6 +66,14 @@ class Source:
     def folded(self, node: Node, args: Any, kwargs: Any) -> Any:
         """The result of a call of the framework's own on plain values, if that is plain; else ``NOTHING``."""
         return NOTHING
+
+    def is_opaque(self, dtype: str) -> bool:
+        """Whether arrays of a dtype hold no numbers."""
+        return False
+
+    def completed(self, writer: Writer, wanted: Any, value: Any) -> Any:
+        """What a row gave, as the source has it."""
+        return value
 
     def written(self, node: Node) -> tuple[str, int] | None:
         """The name of the function that gives what a call writes, and which argument it is written into."""

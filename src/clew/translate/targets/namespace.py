@@ -317,6 +317,10 @@ class Namespace:
             weights = self.where(empty, 0.0, weights)
         return self.matmul(weights, v)
 
+    def erfc(self, x: Array) -> Array:
+        """One less the error function, also where that is close to one."""
+        raise Untranslatable(f"{self.framework} has no complementary error function")
+
     def tape(self) -> Any:
         """The target's record of what it computes, from which it takes slopes; None if it has functions for that."""
         return None

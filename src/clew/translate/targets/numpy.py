@@ -26,6 +26,7 @@ _DTYPES = frozenset(
 )
 _AT = {"add": numpy.add.at, "multiply": numpy.multiply.at, "max": numpy.maximum.at, "min": numpy.minimum.at}
 
+_ERFC = importlib.import_module("scipy.special").erfc if importlib.util.find_spec("scipy") else None
 _ERF = importlib.import_module("scipy.special").erf if importlib.util.find_spec("scipy") else None
 
 
@@ -154,6 +155,12 @@ class NumpyNamespace(Namespace):
         wide = self.zeros((*front, first, *sizes), dtype=self.dtype_object(x.dtype))
         places = (..., *(slice(None, None, step) for step in steps))
         return self.at_set(wide, places, x)
+
+    def erfc(self, x: Array) -> Array:
+        if _ERFC is None:
+            raise Untranslatable("numpy has no error function; SciPy has one: pip install scipy")
+        made: Array = self.writer.call(_ERFC, x)
+        return made
 
     # ---- random numbers ----------------------------------------------------------------------------------------------
 

@@ -354,6 +354,9 @@ class TorchNamespace(Namespace):
         found = self._made(getattr(torch.nn.functional, f"avg_pool{count}d"), x, window, stride=stride)
         return found * float(math.prod(window))
 
+    def erfc(self, x: Array) -> Array:
+        return self._made(torch.special.erfc, x)
+
     def derivative(self, name: str) -> Any:
         return getattr(torch.func, name)
 
