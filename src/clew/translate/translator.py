@@ -327,7 +327,9 @@ class Translator:
         """An item of a branch's results; the shape of the example's side is that which the source tells."""
         wanted = self.xp.wanted
         branch = node.args[0]
-        if isinstance(value, Array) and isinstance(branch, Node) and is_control(branch) and wanted is not None:
+        told = node.value_type
+        is_known = isinstance(told, ArrayType) and all(isinstance(one, int) for one in told.shape)
+        if is_known and isinstance(value, Array) and isinstance(branch, Node) and is_control(branch):
             same = value.dtype == wanted.dtype and value.ndim == len(wanted.shape)
             value.spec = wanted if same else value.spec
         return value

@@ -283,6 +283,7 @@ def _reduction(name: str, others: str) -> None:
             return x
         if _name == "mean" and not xp.is_floating(x) and "complex" not in x.dtype:
             raise Untranslatable("a mean of integers is rounded down")
+        axes = list(range(x.ndim)) if axes is None and keepdims else axes
         options = {} if axes is None else {"axis": tuple(axes) if isinstance(axes, list) else axes}
         return xp.to_wanted(xp.call(_name, x, **options, **({"keepdims": True} if keepdims else {})))
 

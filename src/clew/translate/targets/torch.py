@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from clew.capture.state.slots import assign
+from clew.ir.arguments import nested_graphs
 from clew.ir.graph import Graph
 from clew.runtime.torch_captured import callable_of
 from clew.translate.refusals import Untranslatable
@@ -131,7 +133,7 @@ class TorchNamespace(Namespace):
 
     def at_set(self, x: Array, index: Any, value: Any, how: str = "set") -> Array:
         if how not in ("set", "add"):
-            raise Untranslatable(f"torch has no {how} at items that are given by several indices")
+            return self._reduced_at(x, index, value, how)
         if how == "add" and not any(isinstance(one, Array) for one in _parts(index)):
             value, how = super().getitem(x, index) + value, "set"
         made: Array = self.writer.method("clone", x)
@@ -316,8 +318,7 @@ class TorchNamespace(Namespace):
 
     def conv(self, x: Array, weight: Array, **given: Any) -> Array:
         count = x.ndim - 2
-        if set(given.get("spread", (1,))) != {1}:
-            raise Untranslatable("a transposed convolution into torch")
+        x = self._spread_out(x, tuple(given.get("spread", (1,))))
         flat = [one for pair in reversed(given["padding"]) for one in pair]
         x = self._made(torch.nn.functional.pad, x, tuple(flat)) if any(flat) else x
         function = getattr(torch.nn.functional, f"conv{count}d")
@@ -337,6 +338,26 @@ class TorchNamespace(Namespace):
             return self._made(torch.randint, given["low"], given["high"], shape, dtype=self.dtype_object(dtype))
         function = torch.rand if kind == "uniform" else torch.randn
         return self._made(function, shape, dtype=self.dtype_object(dtype))
+
+    def _reduced_at(self, x: Array, index: Any, value: Any, how: str) -> Array:
+        """Items made a minimum, maximum or product with others, at the rows that one array of indices tells."""
+        words = {"max": "amax", "min": "amin", "multiply": "prod"}
+        if how not in words or not isinstance(index, Array) or index.ndim != 1 or index.dtype == "bool":
+            raise Untranslatable(f"torch has no {how} at items that are given by several indices")
+        value = value if isinstance(value, Array) else self.as_array(value, x.dtype)
+        value = self.as_broadcast_to(value, (index.size(0), *x.shape[1:]))
+        return self._made(torch.index_reduce, x, 0, self.cast(index, "int64"), value, words[how])
+
+    def _spread_out(self, x: Array, steps: tuple[int, ...]) -> Array:
+        """Zeros between the items of the axes behind the second."""
+        for axis, step in enumerate(steps, 2):
+            if step != 1:
+                sizes = x.shape
+                wide = self._made(torch.nn.functional.pad, self.as_expand_dims(x, axis + 1),
+                                  (0, 0) * (x.ndim - 1 - axis) + (0, step - 1))  # fmt: skip
+                wide = self.as_reshape(wide, (*sizes[:axis], sizes[axis] * step, *sizes[axis + 1 :]))
+                x = wide[(*(slice(None),) * axis, slice(None, (sizes[axis] - 1) * step + 1))]
+        return x
 
     def windows(self, x: Array, how: str, **given: Any) -> Array:
         if not self.is_floating(x):
@@ -415,8 +436,22 @@ class _Weights(torch.nn.Module):
                 setattr(owner, name, value)
 
 
+def _renamed(graph: Graph, held: dict[str, Any]) -> dict[str, Any]:
+    """What a module holds, by names that no method of modules has."""
+    names = {path: f"{path}_" for path in held if hasattr(torch.nn.Module, path.rpartition(".")[2])}
+    for one in (graph, *nested_graphs(graph)) if names else ():
+        for node in one.nodes:
+            if node.op == "get_attr":
+                node.target = names.get(str(node.target), node.target)
+            elif node.op == "call_function" and node.target is assign:
+                owner, path, value = node.args
+                node.args = (owner, names.get(path, path), value)
+    return {names.get(path, path): value for path, value in held.items()}
+
+
 def make(graph: Graph, params: dict[str, Any], state: dict[str, Any], name: str, kinds: Iterable[type]) -> Any:
     """The module of a translated graph; a function where it holds nothing."""
+    params, state = _renamed(graph, params), _renamed(graph, state)
     weights = _Weights(params, state) if params or state else None
     return callable_of(weights, {}, graph, name, (), False)
 
