@@ -8,6 +8,7 @@ the dtype and the shape that the source gives for the example, or it is refused.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -120,6 +121,8 @@ class Translator:
         """Whether arrays have other sizes here than where the source's types were found; the ranks are the same."""
         self.leaves: list[tuple[Any, Any]] = []
         """What the arguments hold that are containers, and the expressions that reach it."""
+        self.writable: set[Node] = set()
+        """The inputs that may be written to, since the caller goes on with what they are then."""
         self._written: dict[Node, Node] = {}
         """For the results of writes the node of the array that was written to."""
         self._reads: dict[str, Node] = {}
@@ -329,7 +332,8 @@ class Translator:
         branch = node.args[0]
         told = node.value_type
         is_known = isinstance(told, ArrayType) and all(isinstance(one, int) for one in told.shape)
-        if is_known and isinstance(value, Array) and isinstance(branch, Node) and is_control(branch):
+        is_open = isinstance(branch, Node) and (is_control(branch) or self.source.counts(branch))
+        if is_known and isinstance(value, Array) and is_open:
             same = value.dtype == wanted.dtype and value.ndim == len(wanted.shape)
             value.spec = wanted if same else value.spec
         return value
@@ -429,6 +433,8 @@ class Translator:
             return _Mode(_CONTEXTS[last])
         if node.op == "call_function" and last == "set_grad_enabled" and args and isinstance(args[0], bool):
             return _Mode(args[0])
+        if node.op == "call_function" and last == "errstate" and set(kwargs.values()) <= {"ignore", "warn"}:
+            return _Mode(None)
         if node.op == "call_function" and last == "autocast":
             if kwargs.get("enabled") is False:
                 return _Mode(None)
@@ -443,16 +449,11 @@ class Translator:
 
     def _write(self, node: Node, name: str, args: Any, kwargs: Any) -> Any:
         """A write: from here on the array that is written to is another one."""
-        written, owner = node.args[0], args[0]
+        written = self.source.target(node)
+        owner = self.env.get(written) if isinstance(written, Node) else None
+        kwargs = {name: one for name, one in kwargs.items() if name != "out"}
         if not isinstance(owner, Array) or not isinstance(written, Node):
             raise Untranslatable("it writes into something that is no array")
-        if self._is_input(written):
-            raise Untranslatable(f"it writes into an input, and arrays of {self.xp.framework} cannot be written to")
-        first = self._base(written)
-        for other in self.graph.nodes:
-            is_same = self._written.get(other, other) is self._written.get(written, written)
-            if other < node and not is_same and self._base(other) is first and any(one > node for one in other.users):
-                raise Untranslatable("it writes into an array of which a view is used afterwards")
         row = self.source.table.find([name])
         if row is None:
             raise Untranslatable("no row stands for it")
@@ -460,15 +461,48 @@ class Translator:
         new = self._run(row, args, kwargs)
         if not isinstance(new, Array) or new.spec.shape != owner.spec.shape:
             new = self.xp.broadcast_to(self.xp.as_array(new, owner.dtype), owner.shape)
-        new = self.xp.cast(new, owner.dtype)
-        if owner.path:
-            self.writer.rebind(owner, new)
-            new = self.program.versions[owner.path]
-        original = self._written.get(written, written)
-        self._written[node] = original
-        for other in [original, *(one for one, of in self._written.items() if of is original)]:
-            self.env[other] = new
-        return new
+        found = self.replaced(node, written, self.xp.cast(new, owner.dtype))
+        self._written[node] = self._written.get(written, written)
+        return found
+
+    def replaced(self, node: Node, written: Node, new: Array) -> Array:
+        """From ``node`` on an array is another one, and so is the array that it is a part of."""
+        chain = self._parts(written)
+        if self._is_input(written) and not (chain[-1] is self._base(written) and chain[-1] in self.writable):
+            raise Untranslatable(f"it writes into an input, and arrays of {self.xp.framework} cannot be written to")
+        self._check_views(node, chain)
+        found = new
+        for part, whole in itertools.zip_longest(chain, chain[1:]):
+            owner = self.env[part]
+            if owner.path:
+                self.writer.rebind(owner, new)
+                new = self.program.versions[owner.path]
+                found = new if part is chain[0] else found
+            for other in [part, *(one for one, of in self._written.items() if of is part)]:
+                self.env[other] = new
+            if whole is not None:
+                index = self.arguments(part.args[1])
+                row = self.source.table.find(["operator.setitem"])
+                assert row is not None
+                new = self.xp.cast(self._run(row, [self.env[whole], index, new], {}), self.env[whole].dtype)
+        return found
+
+    def _parts(self, written: Node) -> list[Node]:
+        """An array that is written to, the array that it is a part of, and so on."""
+        chain = [self._written.get(written, written)]
+        while chain[-1].target is operator.getitem and self.source.may_share(chain[-1]):
+            owner = chain[-1].args[0]
+            if not isinstance(owner, Node) or not isinstance(self.env.get(owner), Array):
+                break
+            chain.append(self._written.get(owner, owner))
+        return chain
+
+    def _check_views(self, node: Node, chain: list[Node]) -> None:
+        first = self._base(chain[0])
+        for other in self.graph.nodes:
+            is_same = self._written.get(other, other) in chain
+            if other < node and not is_same and self._base(other) is first and any(one > node for one in other.users):
+                raise Untranslatable("it writes into an array of which a view is used afterwards")
 
     def _base(self, node: Node) -> Node:
         """The node that made the memory that a node's value lies in."""

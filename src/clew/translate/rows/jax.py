@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows import numpy as of_numpy
+from clew.translate.rows import numpy_data
 from clew.translate.rows.numpy import NUMPY, computed, depends_on_data
 from clew.translate.rows.table import Table, axes_of, refuse_given
 from clew.translate.values import Array, Number, Opaque, Spec
@@ -223,22 +224,6 @@ for _name in "sum prod mean max min amax amin all any argmax argmin median count
     _without_options(_name)
 
 
-@JAX.row("lexsort")
-def lexsort(xp: Any, keys: Any, axis: int = -1) -> Any:
-    """The order by several keys, the last one first."""
-    keys = list(keys) if not isinstance(keys, Array) else [keys[place] for place in range(_fixed(xp, keys))]
-    if any(one.ndim != 1 for one in keys):
-        raise Untranslatable("an order by keys of several axes")
-    order = xp.argsort(keys[0], axis=-1, stable=True)
-    for key in keys[1:]:
-        order = xp.take(order, xp.argsort(xp.take(key, order, axis=0), axis=-1, stable=True), axis=0)
-    return xp.to_wanted(order)
-
-
-def _fixed(xp: Any, x: Array) -> Any:
-    return xp.writer.fixed(x.size(0), "how many items an array has is fixed")
-
-
 @JAX.row("sort", "lax.sort")
 def sort(xp: Any, x: Any, axis: Any = -1, *, descending: bool = False, stable: bool = True, **given: Any) -> Any:
     """The items in order."""
@@ -386,7 +371,9 @@ def _index(xp: Any, x: Array, index: Any) -> Any:
 @JAX.row("operator.getitem")
 def getitem(xp: Any, x: Any, index: Any) -> Any:
     """Items of an array, or of a nest."""
-    return x[_index(xp, x, index)] if isinstance(x, Array) else of_numpy.getitem(xp, x, index)
+    if isinstance(x, Array) and not (isinstance(index, Array) and index.dtype == "bool"):
+        return x[_index(xp, x, index)]
+    return numpy_data.getitem(xp, x, index)
 
 
 @JAX.row("take")

@@ -252,7 +252,7 @@ def _order_reduction(name: str, *names: str) -> None:
 
 
 for _name, _more in {"max": ("amax",), "min": ("amin",), "all": (), "any": (), "argmax": (), "argmin": (),
-                     "median": (), "count_nonzero": ()}.items():  # fmt: skip
+                     "count_nonzero": ()}.items():  # fmt: skip
     _order_reduction(_name, *_more)
 
 
@@ -398,8 +398,9 @@ def repeat(xp: Any, x: Any, repeats: Any, axis: Any = None) -> Any:
 def _joining(name: str) -> None:
     def row(xp: Any, arrays: Any, axis: Any = None, **named: Any) -> Any:
         given = list(arrays) if not isinstance(arrays, Array) else _refused()
-        if not all(isinstance(one, Array) for one in given) or xp.wanted is None:
+        if xp.wanted is None:
             raise Untranslatable("it joins something that is no array")
+        given = [one if isinstance(one, Array) else xp.array(_lists(one), dtype=_created(xp)) for one in given]
         if name == "concatenate" and axis is None and "axis" in named:
             given = [xp.reshape(one, (-1,)) for one in given]
         options = {} if axis is None else {"axis": axis}
@@ -463,7 +464,7 @@ def checked_index(xp: Any, x: Array, index: Any) -> Any:
     """An index that other frameworks take; what raises in NumPy and cannot there is in the page on translation."""
     parts = list(index) if isinstance(index, tuple) else [index]
     for place, part in enumerate(parts):
-        if isinstance(part, Array) and part.dtype == "bool":
+        if isinstance(part, Array) and part.dtype == "bool" and isinstance(index, tuple):
             raise Untranslatable("how many items a mask takes depends on the data")
         if isinstance(part, (list, range)):
             if any(isinstance(one, Value) for one in part):
@@ -479,7 +480,9 @@ def setitem(xp: Any, x: Array, index: Any, value: Any) -> Any:
     value = xp.cast(plain(value), x.dtype)
     if isinstance(index, Array) and index.dtype == "bool":
         if isinstance(value, Array) and value.ndim:
-            raise Untranslatable("how many items a mask takes depends on the data")
+            if xp.jits:
+                raise Untranslatable("how many items a mask takes depends on the data")
+            return xp.set_masked(x, index, value)
         mask = xp.reshape(index, (*index.shape, *(1,) * (x.ndim - index.ndim))) if index.ndim < x.ndim else index
         return xp.where(mask, value, x)
     return xp.at_set(x, checked_index(xp, x, index), value)
@@ -531,6 +534,17 @@ def size(xp: Any, x: Any, axis: Any = None) -> Any:
 # ---- creation --------------------------------------------------------------------------------------------------------
 
 
+def _shape(xp: Any, shape: Any) -> tuple[Any, ...]:
+    """A shape; a size that is an array is asked for its number."""
+    found = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    for place, one in enumerate(found):
+        if isinstance(one, Array):
+            number = xp.item(one)
+            number.value = xp.wanted.shape[place]
+            found[place] = number
+    return tuple(found)
+
+
 def _created(xp: Any) -> Any:
     if xp.wanted is None:
         raise Untranslatable("the dtype that it gives is not known")
@@ -540,7 +554,7 @@ def _created(xp: Any) -> Any:
 for _name in ("zeros", "ones", "empty"):
 
     def _filled(xp: Any, shape: Any, dtype: Any = None, _name: str = "ones" if _name == "ones" else "zeros") -> Any:
-        return xp.call(_name, tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), dtype=_created(xp))
+        return xp.call(_name, _shape(xp, shape), dtype=_created(xp))
 
     NUMPY.add(_name, _filled)
     NUMPY.add(f"{_name}_like", lambda xp, x, dtype=None, _row=_filled: _row(xp, x.shape))

@@ -55,12 +55,19 @@ def length(xp: Any, x: Any) -> Any:
     return len(x)
 
 
+def kind(xp: Any, x: Any) -> Any:
+    """The class of a nest."""
+    if isinstance(x, (tuple, list, dict)):
+        return type(x)
+    raise Untranslatable("it asks for the class of a value")
+
+
 def add_python(table: Table) -> None:
     """Let a table know plain Python, but for what it has rows for already."""
     rows: dict[str, Callable[..., Any]] = {f"math.{one.__name__}": _on_numbers(one) for one in _MATH}
     for one in _BUILTINS:
         module = getattr(one, "__module__", "builtins")
         rows[f"{module}.{one.__name__}"] = _on_numbers(one)
-    rows |= {"operator.not_": not_row, "operator.truth": truth, "builtins.len": length, "__len__": length}
+    rows |= {"builtins.type": kind, "operator.not_": not_row, "operator.truth": truth, "builtins.len": length, "__len__": length}
     rows |= dict.fromkeys(("operator.is_", "operator.is_not", "operator.contains"), identity)
     table.rows = rows | table.rows

@@ -79,6 +79,14 @@ class Source:
         """The name of the function that gives what a call writes, and which argument it is written into."""
         return None
 
+    def counts(self, node: Node) -> bool:
+        """Whether how many items a call gives depends on the data."""
+        return False
+
+    def target(self, node: Node) -> Any:
+        """What a call writes into."""
+        return node.args[0]
+
     def may_share(self, node: Node) -> bool:
         """Whether what a call gives may lie in the memory of its first argument."""
         return True

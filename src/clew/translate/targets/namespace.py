@@ -317,6 +317,26 @@ class Namespace:
             weights = self.where(empty, 0.0, weights)
         return self.matmul(weights, v)
 
+    def nonzero_places(self, x: Array, count: int) -> tuple[Array, ...]:
+        """Where an array is not zero, an array for each axis; ``count`` items in the example."""
+        raise Untranslatable("how many items it gives depends on the data")
+
+    def unique_counts(self, x: Array) -> tuple[Array, Array]:
+        """The different integers of an array in order, and how often each is there."""
+        raise Untranslatable("how many items it gives depends on the data")
+
+    def counts_of(self, x: Array, weights: Any, least: Any, wanted: Any) -> Array:
+        """How often each number from zero on is there."""
+        raise Untranslatable("how many items it gives depends on the data")
+
+    def masked(self, x: Array, mask: Array) -> Any:
+        """The node of the items where a mask holds."""
+        raise Untranslatable("how many items a mask takes depends on the data")
+
+    def set_masked(self, x: Array, mask: Array, value: Array) -> Array:
+        """An array with other items where a mask holds."""
+        raise Untranslatable("how many items a mask takes depends on the data")
+
     def erfc(self, x: Array) -> Array:
         """One less the error function, also where that is close to one."""
         raise Untranslatable(f"{self.framework} has no complementary error function")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -401,8 +402,46 @@ class TensorflowNamespace(Namespace):
 
     # ---- NumPy's functions in TensorFlow's words, further ones -------------------------------------------------------
 
+    def nonzero_places(self, x: Array, count: int) -> tuple[Array, ...]:
+        node = self.writer.node("call_function", tf.where, (x,))
+        found = self.writer.wrap(node, Spec((count, x.ndim), "int64"), False)
+        return tuple(found[:, axis] for axis in range(x.ndim))
+
+    def unique_counts(self, x: Array) -> tuple[Array, Array]:
+        node = self.writer.node("call_function", tf.unique_with_counts, (self.as_sort(x), tf.int64))
+        values, _, counts = self.writer.wrap(node, (Spec((2,), x.dtype), *(Spec((2,), "int64"),) * 2), False)
+        return values, counts
+
+    def counts_of(self, x: Array, weights: Any, least: Any, wanted: Any) -> Array:
+        given = {"dtype": tf.int32} if weights is None else {"weights": weights}
+        node = self.writer.node("call_function", tf.math.bincount, (self.cast(x, "int32"),), {**given, "minlength": least})
+        made: Array = self.writer.wrap(node, Spec(wanted.shape, "int32" if weights is None else weights.dtype), False)
+        return made
+
+    def masked(self, x: Array, mask: Array) -> Any:
+        return self.writer.node("call_function", tf.boolean_mask, (x, mask))
+
+    def set_masked(self, x: Array, mask: Array, value: Array) -> Array:
+        places = self.writer.node("call_function", tf.where, (mask,))
+        node = self.writer.node("call_function", tf.tensor_scatter_nd_update, (x, places, value))
+        made: Array = self.writer.wrap(node, x.spec, True)
+        return made
+
     def tape(self) -> Any:
         return self.writer.node("call_function", tf.GradientTape, ())
+
+    def as_diff(self, x: Array, n: int = 1, axis: int = -1) -> Any:
+        front = (slice(None),) * (axis % x.ndim)
+        for _ in range(n):
+            x = x[(*front, slice(1, None))] - x[(*front, slice(None, -1))]
+        return x
+
+    def operate(self, function: Any, *args: Any) -> Any:
+        bits = {operator.lshift: tf.bitwise.left_shift, operator.rshift: tf.bitwise.right_shift}
+        if function not in bits:
+            return super().operate(function, *args)
+        dtype = next(one.dtype for one in args if isinstance(one, Array))
+        return self.writer.call(bits[function], *(self.as_array(one, dtype) for one in args))
 
     def _pairs(self, x: Array, widths: Any) -> list[list[Any]]:
         """How many items are added before and after, for each axis."""

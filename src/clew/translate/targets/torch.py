@@ -375,6 +375,29 @@ class TorchNamespace(Namespace):
         found = self._made(getattr(torch.nn.functional, f"avg_pool{count}d"), x, window, stride=stride)
         return found * float(math.prod(window))
 
+    def nonzero_places(self, x: Array, count: int) -> tuple[Array, ...]:
+        node = self.writer.node("call_function", torch.nonzero, (x,), {"as_tuple": True})
+        found = self.writer.wrap(node, (Spec((count,), "int64"),) * x.ndim, False)
+        return tuple(found)
+
+    def unique_counts(self, x: Array) -> tuple[Array, Array]:
+        node = self.writer.node("call_function", torch.unique, (x,), {"return_counts": True})
+        values, counts = self.writer.wrap(node, (Spec((2,), x.dtype), Spec((2,), "int64")), False)
+        return values, counts
+
+    def counts_of(self, x: Array, weights: Any, least: Any, wanted: Any) -> Array:
+        given = {} if weights is None else {"weights": weights}
+        node = self.writer.node("call_function", torch.bincount, (x,), {**given, "minlength": least})
+        dtype = "int64" if weights is None else weights.dtype
+        made: Array = self.writer.wrap(node, Spec(wanted.shape, dtype), False)
+        return made
+
+    def masked(self, x: Array, mask: Array) -> Any:
+        return self.writer.node("call_function", operator.getitem, (x, mask))
+
+    def set_masked(self, x: Array, mask: Array, value: Array) -> Array:
+        return self.at_set(x, mask, value)
+
     def erfc(self, x: Array) -> Array:
         return self._made(torch.special.erfc, x)
 
