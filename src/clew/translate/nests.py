@@ -43,7 +43,11 @@ def spec_of(translator: Translator, example: Any) -> Spec | None:
 
 def entered(translator: Translator, made: Node, example: Any, place: Any) -> Any:
     """A value of the target, or a container of them, for an argument or a part of one; ``place`` says where it is."""
-    spec, writer = spec_of(translator, example), translator.writer
+    writer, source = translator.writer, translator.source
+    is_opaque = source.is_array(example) and source.is_opaque(source.dtype_of(example))
+    if is_opaque:
+        return source.opaque(writer, made)
+    spec = spec_of(translator, example)
     if spec is not None:
         value: Any = writer.wrap(made, spec, True)
         translator.leaves.append((place, value))

@@ -271,6 +271,8 @@ class Translator:
     def _entered(self, node: Node, made: Node) -> Any:
         """An argument as the example has it."""
         example = self.program.examples.get(str(node.target).lstrip("*"))
+        if isinstance(node.value_type, ArrayType) and self.source.is_opaque(node.value_type.dtype):
+            return self.source.opaque(self.writer, made)
         if isinstance(node.value_type, ArrayType):
             return self.writer.wrap(made, spec_of(self, example) or self.wanted(node.value_type), True)
         return entered(self, made, example, node)
@@ -324,6 +326,7 @@ class Translator:
         row = self.source.table.find(names)
         if row is None:
             raise Untranslatable("no row stands for it")
+        self.sizes_differ = self.sizes_differ or self.source.counts(node)
         return self._run(row, args[:1] if node.target is getattr else args, kwargs)
 
     def _of_branch(self, node: Node, value: Any) -> Any:
@@ -332,8 +335,7 @@ class Translator:
         branch = node.args[0]
         told = node.value_type
         is_known = isinstance(told, ArrayType) and all(isinstance(one, int) for one in told.shape)
-        is_open = isinstance(branch, Node) and (is_control(branch) or self.source.counts(branch))
-        if is_known and isinstance(value, Array) and is_open:
+        if is_known and isinstance(value, Array) and isinstance(branch, Node) and is_control(branch):
             same = value.dtype == wanted.dtype and value.ndim == len(wanted.shape)
             value.spec = wanted if same else value.spec
         return value

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows import numpy as of_numpy
 from clew.translate.rows import numpy_data
-from clew.translate.rows.numpy import NUMPY, computed, depends_on_data
+from clew.translate.rows.numpy import NUMPY, computed
 from clew.translate.rows.table import Table, axes_of, refuse_given
 from clew.translate.values import Array, Number, Opaque, Spec
 
@@ -531,14 +531,3 @@ def dot_general(xp: Any, lhs: Any, rhs: Any, dimension_numbers: Any = None, **gi
     out += [one[axis] for axis in range(lhs.ndim) if axis not in (*left, *batch)]
     out += [two[axis] for axis in range(rhs.ndim) if axis not in (*right, *other)]
     return xp.einsum(f"{''.join(one)},{''.join(two)}->{''.join(out)}", *computed(xp, lhs, rhs))
-
-
-for _name in "split uniform normal bernoulli categorical randint permutation choice key PRNGKey fold_in bits".split():
-
-    def _random(xp: Any, *args: Any, **named: Any) -> Any:
-        raise Untranslatable("it draws random numbers from a key, and only JAX draws the same ones")
-
-    JAX.add(f"random.{_name}", _random)
-
-for _name in ("nonzero", "flatnonzero", "unique", "argwhere"):
-    JAX.add(_name, depends_on_data)

@@ -9,8 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy
+
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows import numpy as plain_rows
+from clew.translate.rows import python
 from clew.translate.rows.numpy import NUMPY, checked_index, computed, depends_on_data, plain
 from clew.translate.rows.table import axis_of, refuse_given
 from clew.translate.values import Array, Number, Opaque
@@ -114,6 +117,14 @@ def fill_diagonal(xp: Any, x: Any, value: Any, wrap: bool = False) -> Any:
 def is_array(xp: Any, x: Any) -> Any:
     """Whether a value is an array."""
     return isinstance(x, Array)
+
+
+@row("builtins.type")
+def kind(xp: Any, x: Any) -> Any:
+    """The class of an array that has axes, or of a nest."""
+    if isinstance(x, Array) and x.ndim:
+        return numpy.ndarray
+    return python.kind(xp, x)
 
 
 # ---- order statistics ------------------------------------------------------------------------------------------------

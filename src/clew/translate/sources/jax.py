@@ -16,10 +16,12 @@ from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.translate.refusals import Refusal, Untranslatable
 from clew.translate.rows.jax import JAX
+from clew.translate.rows.jax_random import Key
 from clew.translate.sources.jax_functions import CALLED
 from clew.translate.sources.source import Source, Special
 from clew.translate.translator import Translator
-from clew.translate.values import Dtype
+from clew.translate.values import Dtype, Number
+from clew.translate.writer import Writer
 
 _ONE_NAME = ("lax.", "nn.", "random.", "scipy.", "ops.", "image.", "clew.", "dtypes.", "tree_util.")
 
@@ -64,6 +66,15 @@ class JaxSource(Source):
     def is_opaque(self, dtype: str) -> bool:
         return dtype.startswith("key<")
 
+    def completed(self, writer: Writer, wanted: Any, value: Any) -> Any:
+        is_number = isinstance(value, (Number, bool, int, float))
+        if is_number and wanted is not None and not wanted.shape:
+            return writer.namespace.as_array(value, wanted.dtype)
+        return value
+
+    def opaque(self, writer: Writer, made: Node) -> Any:
+        return Key(writer)
+
     def is_array(self, value: Any) -> bool:
         return isinstance(value, (jax.Array, numpy.ndarray))
 
@@ -75,7 +86,7 @@ class JaxSource(Source):
 
     def to_numpy(self, value: Any) -> Any:
         if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
-            raise Untranslatable("a key of random numbers, which only JAX has")
+            return numpy.asarray(jax.random.key_data(value))
         return numpy.asarray(value)
 
     def may_share(self, node: Node) -> bool:

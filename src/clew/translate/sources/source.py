@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from clew.ir.guests import guest, package_of
 from clew.ir.node import Node
 from clew.translate.rows.table import Table
+from clew.translate.values import Opaque
 
 if TYPE_CHECKING:
     from clew.translate.writer import Writer
@@ -70,6 +71,10 @@ class Source:
     def is_opaque(self, dtype: str) -> bool:
         """Whether arrays of a dtype hold no numbers."""
         return False
+
+    def opaque(self, writer: Writer, made: Node) -> Any:
+        """What stands for an array that holds no numbers."""
+        return Opaque(writer, made)
 
     def completed(self, writer: Writer, wanted: Any, value: Any) -> Any:
         """What a row gave, as the source has it."""
