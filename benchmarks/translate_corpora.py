@@ -77,6 +77,10 @@ def _tensorflow() -> Iterator[Case]:
 CASES: dict[str, Callable[[], Iterator[Case]]] = {"numpy": _numpy, "jax": _jax, "tensorflow": _tensorflow}
 
 
+_captured: dict[int, Any] = {}
+"""The capture of the case that was examined last, by the identity of the case."""
+
+
 def examine(case: Case, source: str, to: str) -> dict[str, Any]:
     """What becomes of one program in one framework."""
     before = [one.numpy() for one in case.variables]
@@ -86,7 +90,11 @@ def examine(case: Case, source: str, to: str) -> dict[str, Any]:
             one.assign(value)
 
     try:
-        captured = clew.trace(case.function, copy.deepcopy(case.calls[0]) if source == "numpy" else case.calls[0])
+        if id(case) not in _captured:
+            _captured.clear()
+            example = copy.deepcopy(case.calls[0]) if source == "numpy" else case.calls[0]
+            _captured[id(case)] = (case, clew.trace(case.function, example))
+        captured = _captured[id(case)][1]
         reset()
         try:
             made = clew.translate(captured, to)
@@ -173,7 +181,13 @@ def _measure(source: str, tasks: list[str], results: Path, console: Console) -> 
         for row in workers.run(tasks, functools.partial(_prepare, source), 1, SECONDS):
             if "source" not in row:
                 to, name = row["name"].split(" ", 1)
-                row = {"source": source, "to": to, "program": name, "outcome": "failed", "reasons": ["it took too long"]}
+                row = {
+                    "source": source,
+                    "to": to,
+                    "program": name,
+                    "outcome": "failed",
+                    "reasons": ["it took too long"],
+                }
             with results.open("a") as file:
                 file.write(json.dumps(row) + "\n")
             progress.update(task, name=f"{source} {row['program'][:30]} {row['outcome']}", advance=1)
@@ -189,10 +203,14 @@ def _read(path: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The whole page."""
     lines = ["# Translated programs of NumPy, JAX and TensorFlow", ""]
-    lines += ["The corpora of `tests/frameworks` in every other framework; written by `python -m benchmarks.translate_corpora`.",
-              "Translated means: equal on the example and on other values and sizes, or refused there by a guard. Programs that",
-              "draw random numbers are compared in shapes and dtypes.", "",
-              "| from | to | programs | translated | refused | wrong | failed |", "|---|---|---|---|---|---|---|"]  # fmt: skip
+    lines += [
+        "The corpora of `tests/frameworks` in every other framework; written by",
+        "`python -m benchmarks.translate_corpora`. Translated means: equal on the example and on other values",
+        "and sizes, or refused there by a guard. Programs that draw random numbers are compared in shapes and dtypes.",
+        "",
+        "| from | to | programs | translated | refused | wrong | failed |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for source in SOURCES:
         for to in FRAMEWORKS:
             part = [row for row in rows if (row["source"], row["to"]) == (source, to)]
@@ -232,14 +250,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.translate_corpora", description=__doc__)
     parser.add_argument("--source", choices=SOURCES, nargs="+", default=list(SOURCES))
     parser.add_argument("--to", choices=FRAMEWORKS, nargs="+", default=list(FRAMEWORKS))
-    parser.add_argument("--results", type=Path, default=Path("translate_corpora.jsonl"), help="the resumable results file")
-    parser.add_argument("--table", type=Path, default=Path("docs/translated_corpora.md"), help="where the table is written")
+    parser.add_argument(
+        "--results", type=Path, default=Path("translate_corpora.jsonl"), help="the resumable results file"
+    )
+    parser.add_argument(
+        "--table", type=Path, default=Path("docs/translated_corpora.md"), help="where the table is written"
+    )
     chosen = parser.parse_args()
     console = Console()
     for source in chosen.source:
         done = _read(chosen.results)
         names = json.loads(_names(source))
-        tasks = [f"{to} {name}" for to in chosen.to if to != source for name in names if (source, to, name) not in done]
+        tasks = [
+            f"{to} {name}" for name in names for to in chosen.to if to != source and (source, to, name) not in done
+        ]
         if tasks:
             _measure(source, tasks, chosen.results, console)
     rows = list(_read(chosen.results).values())

@@ -403,8 +403,9 @@ def _carry(graph: Graph, places: list[int], count: int, is_body: bool) -> None:
     inputs = inputs_of(graph)
     chosen = [inputs[place] for place in places]
     anchor = next((one for one in inputs[count:] if one not in chosen), None)
-    for one in chosen if anchor is not None else ():
-        anchor.prepend(one)
+    if anchor is not None:
+        for one in chosen:
+            anchor.prepend(one)
     if is_body:
         output = next(iter(graph.find_nodes(op="output")))
         before = output.args[0]

@@ -87,7 +87,9 @@ def _kind(translator: Translator, subject: Any, name: str, value: Any) -> Iterat
     if not hasattr(value, "spec"):
         yield Guard(subject, "equals", value, "value", None, "the translation is for this value")
         return
-    yield Guard(Call(getattr, (subject, "ndim")), "equals", value.ndim, "size", None, "the translation is for this rank")
+    yield Guard(
+        Call(getattr, (subject, "ndim")), "equals", value.ndim, "size", None, "the translation is for this rank"
+    )
     dtype, text = Call(str, (Call(getattr, (subject, "dtype")),)), f"{name}.dtype is {value.dtype}"
     wanted = translator.xp.dtype_text(value.dtype)
     yield Guard(dtype, "equals", wanted, "type", None, "the translation is for this dtype", text)

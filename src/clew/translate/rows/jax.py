@@ -56,9 +56,11 @@ for _name, _short in {"less": "lt", "less_equal": "le", "greater": "gt", "greate
                       "not_equal": "ne"}.items():  # fmt: skip
     JAX.row(_name, f"operator.{_short}", f"lax.{_short}")(_comparison(getattr(operator, _short)))
 
-_SAME = ("add sub mul pow max:maximum min:minimum exp expm1 log log1p sqrt sin cos tan sinh cosh tanh asin:arcsin "
-         "acos:arccos atan:arctan asinh:arcsinh acosh:arccosh atanh:arctanh atan2:arctan2 floor ceil sign abs neg:negative "
-         "square cbrt real imag conj is_finite:isfinite nextafter exp2 cumsum cumprod".split())  # fmt: skip
+_SAME = (
+    "add sub mul pow max:maximum min:minimum exp expm1 log log1p sqrt sin cos tan sinh cosh tanh asin:arcsin "
+    "acos:arccos atan:arctan asinh:arcsinh acosh:arccosh atanh:arctanh atan2:arctan2 floor ceil sign abs "
+    "neg:negative square cbrt real imag conj is_finite:isfinite nextafter exp2 cumsum cumprod"
+).split()
 for _pair in _SAME:
     _name, _, _other = _pair.partition(":")
     JAX.add(f"lax.{_name}", NUMPY.rows.get(_other or _name) or NUMPY.rows[f"operator.{_name}"])
@@ -111,6 +113,15 @@ def convert(xp: Any, x: Any, dtype: Any) -> Any:
 def nan_to_num(xp: Any, x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Numbers in the place of nan and infinities."""
     return of_numpy.nan_to_num(xp, x, copy, nan, posinf, neginf)
+
+
+@JAX.row("clew.frameworks.jax.types.kind_of")
+def kind_of(xp: Any, x: Any) -> str:
+    """The dtype and sizes of an array in words; the sizes are fixed from there on."""
+    if not isinstance(x, Array):
+        raise Untranslatable("it asks for the class of a value")
+    sizes = [xp.writer.fixed(size, "the program asks for this size") for size in x.shape]
+    return f"{x.dtype}[{','.join(map(str, sizes))}]"
 
 
 # ---- jax.nn ----------------------------------------------------------------------------------------------------------

@@ -59,7 +59,9 @@ def fold_in(xp: Any, key: Any, data: Any = None, **given: Any) -> Any:
 
 
 @JAX.row("random.uniform")
-def uniform(xp: Any, key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, **given: Any) -> Any:
+def uniform(
+    xp: Any, key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, **given: Any
+) -> Any:
     """Between two numbers."""
     found = _drawn(xp, key, "uniform", shape, xp.wanted.dtype)
     if isinstance(minval, Value) or isinstance(maxval, Value) or (minval, maxval) != (0.0, 1.0):

@@ -83,8 +83,6 @@ def getitem(xp: Any, x: Any, index: Any) -> Any:
     return plain_rows.getitem(xp, x, index)
 
 
-
-
 def _whole_numbers(xp: Any, index: Any) -> Any:
     """Indices of narrow integers as those that all frameworks take for indices."""
     parts = index if isinstance(index, tuple) else (index,)
@@ -156,7 +154,9 @@ def _quantiles(xp: Any, x: Any, shares: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def _quantile(name: str, scale: float) -> None:
-    def run(xp: Any, a: Any, q: Any, axis: Any = None, keepdims: bool = False, method: str = "linear", **given: Any) -> Any:
+    def run(
+        xp: Any, a: Any, q: Any, axis: Any = None, keepdims: bool = False, method: str = "linear", **given: Any
+    ) -> Any:
         refuse_given(name, **given)
         shares = [one / scale for one in q] if isinstance(q, (list, tuple)) else q / scale
         if method != "linear" or isinstance(q, (Array, Number)) or isinstance(axis, (tuple, list)):
@@ -171,7 +171,9 @@ _quantile("percentile", 100.0)
 
 
 @row("median")
-def median(xp: Any, a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def median(
+    xp: Any, a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Any:
     """The number in the middle; of an even count the mean of two."""
     if isinstance(axis, (tuple, list)):
         raise Untranslatable("a median over several axes")

@@ -10,6 +10,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy
+
 from clew.ir.control_flow import choose
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows import numpy as of_numpy
@@ -121,7 +123,9 @@ _two("arctan2", None, "atan2 math.atan2")
 def logical_not(xp: Any, x: Any, **given: Any) -> Any:
     """The opposite of truth values."""
     if isinstance(x, Plain):
-        return plain(xp, xp.writer.plain(operator.not_, x.items) if isinstance(x.items, Number) else not x.items, "bool")
+        return plain(
+            xp, xp.writer.plain(operator.not_, x.items) if isinstance(x.items, Number) else not x.items, "bool"
+        )
     if isinstance(x, Array):
         return xp.logical_not(x)
     return xp.writer.plain(operator.not_, x) if isinstance(x, Value) else not x
@@ -223,7 +227,11 @@ def constant(xp: Any, value: Any, dtype: Any = None, shape: Any = None, **given:
     if isinstance(items, (Number, bool, int, float)) and not shape:
         return plain(xp, items)
     if shape is None or tuple(shape) == (0,):
-        if isinstance(items, list) and len(leaves := _flat(items)) <= 16 and xp.wanted.dtype in ("int32", "int64", "bool"):
+        if (
+            isinstance(items, list)
+            and len(leaves := _flat(items)) <= 16
+            and xp.wanted.dtype in ("int32", "int64", "bool")
+        ):
             return plain(xp, items if leaves or shape is None else [])
         return Plain(xp.writer, items, xp.wanted.dtype).array()
     flat = _flat(items) if isinstance(items, list) else [items]
@@ -274,7 +282,11 @@ def _reduction(name: str, others: str) -> None:
     def run(xp: Any, x: Any = None, axis: Any = None, keepdims: Any = False, *, _name: str = name, **given: Any) -> Any:
         x = given.get("input_tensor", given.get("input", x))
         axes = fixed(axis)
-        if isinstance(x, Plain) and not keepdims and (axes in (None, 0, -1, [0], [-1]) or not isinstance(x.items, list)):
+        if (
+            isinstance(x, Plain)
+            and not keepdims
+            and (axes in (None, 0, -1, [0], [-1]) or not isinstance(x.items, list))
+        ):
             found = reduced(xp, _name, x.items)
             if found is not None:
                 return plain(xp, found)
@@ -471,7 +483,9 @@ def split(xp: Any, value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any 
         return _plain_parts(xp, value, parts if isinstance(parts, list) else [len(value.items) // parts] * parts)
     if not isinstance(parts, list):
         return list(xp.split(value, number(parts), axis=axis))
-    found, first, front = [], 0, (slice(None),) * (axis % value.ndim)
+    found: list[Any] = []
+    first: Any = 0
+    front = (slice(None),) * (axis % value.ndim)
     for place, one in enumerate(parts):
         end = None if place == len(parts) - 1 else first + one
         if one == -1 and end is not None:
@@ -663,8 +677,12 @@ def gather(xp: Any, params: Any, indices: Any, validate_indices: Any = None, axi
     axis = 0 if axis is None else number(axis)
     if isinstance(params, Plain) and whole(params.items) and is_plain(indices):
         places = items_of(indices)
-        if not any(isinstance(one, Value) for one in _flat(places)) and not any(isinstance(one, list) for one in _items(places)):
-            return plain(xp, [params.items[one] for one in places] if isinstance(places, list) else params.items[places])
+        if not any(isinstance(one, Value) for one in _flat(places)) and not any(
+            isinstance(one, list) for one in _items(places)
+        ):
+            return plain(
+                xp, [params.items[one] for one in places] if isinstance(places, list) else params.items[places]
+            )
     params = array(xp, params)
     indices = _places(xp, indices)
     if batch_dims:
@@ -730,9 +748,10 @@ def _segments(name: str, how: str) -> None:
 
 
 def _least(xp: Any, dtype: str, how: str) -> Any:
-    from_kind = of_numpy.numpy.finfo if dtype.startswith("float") else of_numpy.numpy.iinfo
-    return (from_kind(dtype).min if how == "max" else from_kind(dtype).max).item() if dtype.startswith("float") else (
-        int(from_kind(dtype).min if how == "max" else from_kind(dtype).max))  # fmt: skip
+    """What is no more, or no less, than any number."""
+    kinds: Any = numpy.finfo(dtype) if dtype.startswith("float") else numpy.iinfo(dtype)
+    found = kinds.min if how == "max" else kinds.max
+    return float(found) if dtype.startswith("float") else int(found)
 
 
 @row("raw_ops.DenseBincount", "raw_ops.Bincount")

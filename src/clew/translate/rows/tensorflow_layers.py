@@ -10,10 +10,9 @@ import operator
 from typing import Any
 
 from clew.translate.refusals import Untranslatable
-from clew.translate.rows import numpy as of_numpy
 from clew.translate.rows.table import refuse_given
-from clew.translate.rows.tensorflow import TENSORFLOW, _array, _columns, _places, row
-from clew.translate.rows.tensorflow_sizes import array, fixed, items_of, number, operand, plain, sizes
+from clew.translate.rows.tensorflow import TENSORFLOW, _array, _places, row
+from clew.translate.rows.tensorflow_sizes import array, fixed, number, operand, plain, sizes
 from clew.translate.values import Array, Number, Opaque, Spec, Value
 from clew.translate.writer import Writer
 
@@ -204,7 +203,9 @@ def bias_add(xp: Any, value: Any, bias: Any, data_format: Any = None, **given: A
 
 
 @row("one_hot")
-def one_hot(xp: Any, indices: Any, depth: Any, on_value: Any = 1, off_value: Any = 0, axis: Any = None, **given: Any) -> Any:
+def one_hot(
+    xp: Any, indices: Any, depth: Any, on_value: Any = 1, off_value: Any = 0, axis: Any = None, **given: Any
+) -> Any:
     """Ones at the positions that integers tell."""
     if (operand(on_value), operand(off_value)) not in ((1, 0), (None, None)) or axis not in (None, -1):
         raise Untranslatable("one_hot of other numbers, or along another axis")
@@ -497,4 +498,3 @@ class _Kind:
 
 _random("uniform", "raw_ops.StatelessRandomUniformV2", "raw_ops.RandomUniform")
 _random("normal", "raw_ops.StatelessRandomNormalV2", "raw_ops.RandomStandardNormal")
-

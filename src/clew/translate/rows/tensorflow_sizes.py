@@ -30,7 +30,13 @@ def items_of(value: Any) -> Any:
         return value.items
     if isinstance(value, (tuple, list)):
         return [items_of(one) for one in value]
-    return value.item() if isinstance(value, numpy.generic) else value.tolist() if isinstance(value, numpy.ndarray) else value
+    return (
+        value.item()
+        if isinstance(value, numpy.generic)
+        else value.tolist()
+        if isinstance(value, numpy.ndarray)
+        else value
+    )
 
 
 def plain(xp: Any, items: Any, dtype: str = "") -> Plain:
@@ -115,10 +121,16 @@ def _one(xp: Any, function: Callable[..., Any], given: Sequence[Any], dtype: str
 def can(values: Sequence[Any]) -> bool:
     """Whether these are computed with as numbers: plain tensors, of which one at least is no number of Python's."""
     plains = [value for value in values if isinstance(value, Plain)]
-    return bool(plains) and all(is_plain(value) for value in values) and all(
-        value.dtype in ("int32", "int64", "bool", "float32", "float64") for value in plains
-    ) and not any(value.dtype.startswith("float") and any(isinstance(leaf, Number) for leaf in leaves_of(items_of(value)))
-                  for value in plains)  # fmt: skip
+    if not plains or not all(is_plain(value) for value in values):
+        return False
+    return all(value.dtype in _EXACT or (value.dtype in _FLOATS and _is_fixed(value)) for value in plains)
+
+
+_EXACT, _FLOATS = ("int32", "int64", "bool"), ("float32", "float64")
+
+
+def _is_fixed(value: Plain) -> bool:
+    return not any(isinstance(leaf, Number) for leaf in leaves_of(value.items))
 
 
 def folded(xp: Any, function: Callable[..., Any], items: Sequence[Any]) -> Any:
@@ -138,8 +150,8 @@ def reduced(xp: Any, name: str, items: Any) -> Any:
     start = {"sum": 0, "prod": 1, "all": True, "any": False}
     if not items:
         return start.get(name)
-    functions = {"sum": operator.add, "prod": operator.mul, "max": max, "min": min, "all": operator.and_,
-                 "any": operator.or_}  # fmt: skip
+    functions: dict[str, Callable[..., Any]] = {"sum": operator.add, "prod": operator.mul, "max": max, "min": min}
+    functions |= {"all": operator.and_, "any": operator.or_}
     return folded(xp, functions[name], items) if name in functions else None
 
 

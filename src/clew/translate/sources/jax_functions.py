@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from clew.ir.arguments import Body as GraphBody
@@ -23,7 +22,7 @@ from clew.translate.control_flow import _Body, _merged
 from clew.translate.refusals import Untranslatable
 from clew.translate.translator import Translator
 from clew.translate.values import Array, Number, Opaque, Spec, Value
-from clew.translate.writer import leaves_of, mapped, nodes_of
+from clew.translate.writer import leaves_of, mapped
 
 CALLS = "clew.frameworks.jax.calls"
 
@@ -158,7 +157,9 @@ def looped(
     region = Region(translator)
     inside = [region.input(leaf, f"carried_{place}") for place, leaf in enumerate(before)]
     start = bounds[0] if len(bounds) > 1 else 0
-    number = Number(region.body.writer, region.body.graph.placeholder("step"), start.value if isinstance(start, Number) else start)
+    number = Number(
+        region.body.writer, region.body.graph.placeholder("step"), start.value if isinstance(start, Number) else start
+    )
     seen = mapped(operands, region.operand)
     region.body.writer.namespace.wanted = None
     after, told = step(region, number, filled(carried, inside), seen)
@@ -167,8 +168,12 @@ def looped(
     collected = [as_array(inner, leaf) for leaf in present(told)]
     graph = region.body.close((*kept, *collected))
     iterable = writer.node("call_function", range, bounds)
-    made = writer.node("call_function", for_loop, (iterable, graph, tuple(before), tuple(region.taken), len(collected), False))
-    items = [writer.node("call_function", operator.getitem, (made, place)) for place in range(len(before) + len(collected))]
+    made = writer.node(
+        "call_function", for_loop, (iterable, graph, tuple(before), tuple(region.taken), len(collected), False)
+    )
+    items = [
+        writer.node("call_function", operator.getitem, (made, place)) for place in range(len(before) + len(collected))
+    ]
     rest = [writer.wrap(item, Spec(one.spec.shape, one.dtype), True) for item, one in zip(items, before, strict=False)]
     count = _example(bounds[-1]) - (_example(bounds[0]) if len(bounds) > 1 else 0)
     stacked = []
@@ -197,7 +202,11 @@ def scan(
         (inside, items, total) = seen
         place = total - 1 - number if reverse else number
         inner = region.body.writer.namespace
-        found = called(region.inner, inside, (carry, mapped(items, lambda leaf: None if leaf is None else _item(inner, leaf, place))))
+        found = called(
+            region.inner,
+            inside,
+            (carry, mapped(items, lambda leaf: None if leaf is None else _item(inner, leaf, place))),
+        )
         return found[0], found[1]
 
     carry, stacked, told = looped(translator, (count,), init, (function, xs, count), step)
@@ -236,7 +245,7 @@ def while_(translator: Translator, cond_fun: Any, body_fun: Any, init_val: Any) 
     writer, carried = translator.writer, arrays(translator.xp, init_val)
     before, functions = present(carried), (function_of(cond_fun), function_of(body_fun))
     graphs, taken = [], []
-    for place, function in enumerate(functions):
+    for place in range(2):
         region = Region(translator)
         inside = filled(carried, [region.input(leaf, f"carried_{at}") for at, leaf in enumerate(before)])
         both = [region.function(one) for one in functions]
@@ -307,7 +316,8 @@ def switch(translator: Translator, index: Any, branches: Any, *operands: Any, op
     if len(functions) == 1:
         return called(translator, functions[0], operands)
     rest = Function(_Switched(1), (index, tuple(functions[1:])))
-    return cond_(translator, index <= 0, functions[0], rest, *operands)
+    at_first: Any = translator.writer.operate(operator.le, index, 0)
+    return cond_(translator, at_first, functions[0], rest, *operands)
 
 
 @dataclass(frozen=True)
@@ -329,6 +339,10 @@ def _switched(translator: Translator, function: Function, args: Sequence[Any]) -
 # ---- transforms ------------------------------------------------------------------------------------------------------
 
 
+def _in_front(xp: Any, nest: Any, axis: int | None) -> Any:
+    return mapped(nest, lambda leaf: xp.moveaxis(leaf, axis, 0)) if axis else nest
+
+
 def vmap(translator: Translator, function: Function, args: tuple[Any, ...]) -> Any:
     """``jax.vmap``: a loop over the axis, whose results are stacked."""
     xp, options = translator.xp, function.options
@@ -339,9 +353,10 @@ def vmap(translator: Translator, function: Function, args: tuple[Any, ...]) -> A
     args = tuple(one if axis is None else arrays(xp, one) for one, axis in zip(args, axes, strict=True))
     if not all(axis is None or isinstance(axis, int) for axis in axes) or not isinstance(out, int):
         raise Untranslatable("vmap with another axis for each part of an argument")
-    moved = tuple(one if not axis else mapped(one, lambda leaf, axis=axis: xp.moveaxis(leaf, axis, 0))
-                  for one, axis in zip(args, axes, strict=True))  # fmt: skip
-    count = next(leaf.size(0) for one, axis in zip(moved, axes, strict=True) if axis is not None for leaf in present(one))
+    moved = tuple(_in_front(xp, one, axis) for one, axis in zip(args, axes, strict=True))
+    count = next(
+        leaf.size(0) for one, axis in zip(moved, axes, strict=True) if axis is not None for leaf in present(one)
+    )
 
     def step(region: Region, number: Any, carry: Any, seen: Any) -> tuple[Any, Any]:
         inner = region.body.writer.namespace

@@ -17,8 +17,8 @@ from clew.translate.rows.table import Table
 from clew.translate.values import Opaque
 
 if TYPE_CHECKING:
-    from clew.translate.writer import Writer
     from clew.translate.translator import Translator
+    from clew.translate.writer import Writer
 
 
 Special = Callable[["Translator", Node, Any, Any], Any]
@@ -51,6 +51,10 @@ class Source:
         full = full or f"{module}.{getattr(target, '__qualname__', getattr(target, '__name__', str(target)))}"
         short = full.removeprefix(f"{self.framework}.")
         return self.spellings(short)
+
+    def names_of(self, function: Any) -> list[str]:
+        """The names under which the row of a function may stand."""
+        return self.spellings(getattr(function, "__name__", str(function)))
 
     def spellings(self, name: str) -> list[str]:
         """A name without the package, and shorter forms of it."""

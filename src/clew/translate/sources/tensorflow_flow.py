@@ -97,7 +97,9 @@ def _as_array(xp: Any, value: Any) -> Any:
         return value.array()
     if isinstance(value, (Number, *_NUMBERS)):
         plain = value.value if isinstance(value, Number) else value
-        return xp.as_array(value, "bool" if isinstance(plain, bool) else "int32" if isinstance(plain, int) else "float32")
+        return xp.as_array(
+            value, "bool" if isinstance(plain, bool) else "int32" if isinstance(plain, int) else "float32"
+        )
     return value
 
 
@@ -224,7 +226,9 @@ def branch(translator: Translator, node: Node, args: Any, kwargs: Any) -> Any:
 
 def _inlined(translator: Translator, body: Graph, values: list[Any]) -> Any:
     wanted = translator.xp.wanted
-    inner = type(translator)(translator.program, body, translator.writer, dict(zip(inputs_of(body), values, strict=True)))
+    inner = type(translator)(
+        translator.program, body, translator.writer, dict(zip(inputs_of(body), values, strict=True))
+    )
     inner.modes = list(translator.modes)
     found = inner.run()
     translator.xp.wanted = wanted

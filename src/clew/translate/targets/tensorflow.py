@@ -414,7 +414,9 @@ class TensorflowNamespace(Namespace):
 
     def counts_of(self, x: Array, weights: Any, least: Any, wanted: Any) -> Array:
         given = {"dtype": tf.int32} if weights is None else {"weights": weights}
-        node = self.writer.node("call_function", tf.math.bincount, (self.cast(x, "int32"),), {**given, "minlength": least})
+        node = self.writer.node(
+            "call_function", tf.math.bincount, (self.cast(x, "int32"),), {**given, "minlength": least}
+        )
         made: Array = self.writer.wrap(node, Spec(wanted.shape, "int32" if weights is None else weights.dtype), False)
         return made
 
