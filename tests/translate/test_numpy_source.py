@@ -178,3 +178,12 @@ def test_random_numbers_are_of_the_same_distribution() -> None:
     normal, whole = made(40, 1, generator=tf.random.Generator.from_seed(0))
     assert normal.shape == (40, 50) and abs(float(tf.reduce_mean(normal)) - 3) < 0.1
     assert set(whole.numpy().tolist()) == {2, 3, 4}
+
+
+def test_whole_numbers_out_of_floats_are_cut() -> None:
+    def fn(x: Any) -> Any:
+        return x * int(x[0]) + bool(x[1])
+
+    captured = clew.trace(fn, (numpy.array([2.7, 1.5]),))
+    for to in ("torch", "tensorflow"):
+        check(clew.translate(captured, to), fn, (numpy.array([3.9, 0.0]),), to)

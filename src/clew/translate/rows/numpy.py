@@ -500,12 +500,26 @@ def take_along_axis(xp: Any, x: Any, indices: Any, axis: Any = -1) -> Any:
     return xp.take_along_axis(x, indices, axis=axis)
 
 
-@NUMPY.row("item", "builtins.float", "builtins.int", "builtins.bool")
+@NUMPY.row("item")
 def item(xp: Any, x: Any) -> Any:
     """A plain number out of an array."""
     if isinstance(x, Array):
         return xp.item(x)
-    raise Untranslatable("a conversion of a number of the program")
+    raise Untranslatable("a number out of something that is no array")
+
+
+def _conversion(kind: type) -> None:
+    def row(xp: Any, x: Any) -> Any:
+        found = xp.item(x) if isinstance(x, Array) else x
+        if not isinstance(found, Number):
+            raise Untranslatable("a conversion of something that is no number")
+        return found if type(found.value) is kind else xp.writer.plain(kind, found)
+
+    NUMPY.add(f"builtins.{kind.__name__}", row)
+
+
+for _kind in (float, int, bool):
+    _conversion(_kind)
 
 
 @NUMPY.row("nonzero", "flatnonzero", "unique", "argwhere", "bincount", "histogram", "compress", "extract")
