@@ -133,6 +133,10 @@ def _call(function: Any, made: Any, call: Any, source: str, to: str) -> str:
     if len(got) != len(wanted):
         return "WRONG: another number of results"
     for one, other in zip(got, wanted, strict=True):
+        if isinstance(other, str):
+            if one != other:
+                return f"WRONG: {one!r}, not {other!r}"
+            continue
         have = numpy.asarray(one.detach() if hasattr(one, "detach") else one)
         want = arrays.to_numpy(other) if arrays.is_array(other) else numpy.asarray(other)
         if getattr(made, "draws", False):
@@ -168,10 +172,6 @@ def _prepare(source: str) -> Callable[[str], dict[str, Any]]:
         return {"source": source, "to": to, "program": name, **examine(cases[name], source, to)}
 
     return run
-
-
-def _names(source: str) -> str:
-    return json.dumps([case.name for case in CASES[source]()])
 
 
 def _measure(source: str, tasks: list[str], results: Path, console: Console) -> None:
@@ -250,6 +250,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.translate_corpora", description=__doc__)
     parser.add_argument("--source", choices=SOURCES, nargs="+", default=list(SOURCES))
     parser.add_argument("--to", choices=FRAMEWORKS, nargs="+", default=list(FRAMEWORKS))
+    parser.add_argument("--step", type=int, default=1, help="every Nth program")
     parser.add_argument(
         "--results", type=Path, default=Path("translate_corpora.jsonl"), help="the resumable results file"
     )
@@ -260,7 +261,7 @@ def main() -> None:
     console = Console()
     for source in chosen.source:
         done = _read(chosen.results)
-        names = json.loads(_names(source))
+        names = [case.name for case in CASES[source]()][:: chosen.step]
         tasks = [
             f"{to} {name}" for name in names for to in chosen.to if to != source and (source, to, name) not in done
         ]

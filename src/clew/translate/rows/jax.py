@@ -16,7 +16,7 @@ from clew.translate.refusals import Untranslatable
 from clew.translate.rows import numpy as of_numpy
 from clew.translate.rows import numpy_data
 from clew.translate.rows.numpy import NUMPY, computed
-from clew.translate.rows.table import Table, axes_of, refuse_given
+from clew.translate.rows.table import Table, axes_of, refuse_given, taking
 from clew.translate.values import Array, Number, Opaque, Spec
 
 JAX = Table("jax")
@@ -454,30 +454,31 @@ def _padding(padding: Any, sizes: Any, reach: Any, stride: Any) -> Any:
 
 
 @JAX.row("lax.conv_general_dilated", "lax.conv")
-def conv(xp: Any, lhs: Any, rhs: Any, window_strides: Any, padding: Any, lhs_dilation: Any = None,
-         rhs_dilation: Any = None, dimension_numbers: Any = None, feature_group_count: int = 1,
-         batch_group_count: int = 1, **given: Any) -> Any:  # fmt: skip
+@taking(
+    "lhs", "rhs", "window_strides", "padding", lhs_dilation=None, rhs_dilation=None, dimension_numbers=None,
+    feature_group_count=1, batch_group_count=1, precision=None, preferred_element_type=None, out_sharding=None,
+)  # fmt: skip
+def conv(xp: Any, given: Any) -> Any:
     """A convolution, with channels where ``dimension_numbers`` says."""
-    refuse_given("conv", preferred_element_type=given.get("preferred_element_type"))
-    count = lhs.ndim - 2
-    if batch_group_count != 1:
+    refuse_given("conv", preferred_element_type=given.preferred_element_type, out_sharding=given.out_sharding)
+    count = given.lhs.ndim - 2
+    if given.batch_group_count != 1:
         raise Untranslatable("a convolution in groups of the batch")
-    names = dimension_numbers or ("NCHWD"[: count + 2], "OIHWD"[: count + 2], "NCHWD"[: count + 2])
+    names = given.dimension_numbers or ("NCHWD"[: count + 2], "OIHWD"[: count + 2], "NCHWD"[: count + 2])
     if not (isinstance(names, tuple) and all(isinstance(one, str) for one in names)):
         raise Untranslatable("a convolution whose axes are not named by letters")
     space = "".join(letter for letter in names[1] if letter not in "OI")
-    x, weight = _ordered(xp, lhs, names[0], f"NC{space}"), _ordered(xp, rhs, names[1], f"OI{space}")
-    dilation = tuple(rhs_dilation or (1,) * count)
+    x, weight = _ordered(xp, given.lhs, names[0], f"NC{space}"), _ordered(xp, given.rhs, names[1], f"OI{space}")
+    dilation, spread = tuple(given.rhs_dilation or (1,) * count), tuple(given.lhs_dilation or (1,) * count)
     reach = [(size - 1) * rate + 1 for size, rate in zip(weight.spec.shape[2:], dilation, strict=True)]
-    stride = tuple(window_strides)
-    spread = tuple(lhs_dilation or (1,) * count)
-    if isinstance(padding, str) and set(spread) != {1}:
+    if isinstance(given.padding, str) and set(spread) != {1}:
         raise Untranslatable("a convolution that spreads its input")
     for axis in range(2, weight.ndim):
         xp.writer.require(weight.size(axis) == weight.spec.shape[axis], True, "the size of a kernel is fixed")
-    found = xp.conv(x, weight, stride=stride, padding=_padding(padding, x.shape[2:], reach, stride),
-                    dilation=dilation, groups=feature_group_count, spread=spread)  # fmt: skip
-    return _ordered(xp, found, f"NC{space}", names[2])
+    stride = tuple(given.window_strides)
+    edges = _padding(given.padding, x.shape[2:], reach, stride)
+    options = {"dilation": dilation, "groups": given.feature_group_count, "spread": spread}
+    return _ordered(xp, xp.conv(x, weight, stride=stride, padding=edges, **options), f"NC{space}", names[2])
 
 
 def _ordered(xp: Any, x: Any, have: str, want: str) -> Any:

@@ -10,7 +10,7 @@ import operator
 from typing import Any
 
 from clew.translate.refusals import Untranslatable
-from clew.translate.rows.table import refuse_given
+from clew.translate.rows.table import refuse_given, taking
 from clew.translate.rows.tensorflow import TENSORFLOW, _array, _places, row
 from clew.translate.rows.tensorflow_sizes import array, fixed, number, operand, plain, sizes
 from clew.translate.values import Array, Number, Opaque, Spec, Value
@@ -317,23 +317,24 @@ def depthwise(xp: Any, input: Any, filter: Any, strides: Any, padding: Any, data
     return convolution(xp, input, kernel, strides, padding, dilations, channels)
 
 
-@row("raw_ops.Conv2DBackpropInput", "nn.conv2d_transpose")
-def conv_transpose(xp: Any, input_sizes: Any, filter: Any, out_backprop: Any, strides: Any, padding: Any,
-                   data_format: Any = "NHWC", dilations: Any = None, **given: Any) -> Any:  # fmt: skip
+@row("raw_ops.Conv2DBackpropInput")
+@taking("input_sizes", "filter", "out_backprop", "strides", "padding", use_cudnn_on_gpu=True, explicit_paddings=(),
+        data_format="NHWC", dilations=None)  # fmt: skip
+def conv_transpose(xp: Any, given: Any) -> Any:
     """What a convolution takes to its slopes: the input is spread out, and the kernel turned around."""
-    if data_format != "NHWC" or set(_middle(dilations or 1, 2)) != {1}:
+    if given.data_format != "NHWC" or set(_middle(given.dilations or 1, 2)) != {1}:
         raise Untranslatable("a transposed convolution with holes, or another order of axes")
-    steps, wanted = _middle(strides, 2), list(sizes(input_sizes))[1:-1]
-    kernel = xp.flip(xp.transpose(filter, (2, 3, 0, 1)), axis=(2, 3))
+    steps, wanted = _middle(given.strides, 2), list(sizes(given.input_sizes))[1:-1]
+    kernel = xp.flip(xp.transpose(given.filter, (2, 3, 0, 1)), axis=(2, 3))
     edges = []
     for axis, (size, step) in enumerate(zip(wanted, steps, strict=True)):
         reach = kernel.spec.shape[2 + axis]
         size = xp.writer.fixed(size, "padding depends on this size, so it is fixed")
-        have = xp.writer.fixed(out_backprop.size(1 + axis), "padding depends on this size, so it is fixed")
-        ((before, _),) = _edges(xp, padding, (size,), (reach,), (step,))
+        have = xp.writer.fixed(given.out_backprop.size(1 + axis), "padding depends on this size, so it is fixed")
+        ((before, _),) = _edges(xp, given.padding, (size,), (reach,), (step,))
         first = reach - 1 - before
         edges.append((first, size + reach - 1 - ((have - 1) * step + 1) - first))
-    found = xp.conv(_first(xp, out_backprop), kernel, stride=(1, 1), padding=edges, dilation=(1, 1), groups=1,
+    found = xp.conv(_first(xp, given.out_backprop), kernel, stride=(1, 1), padding=edges, dilation=(1, 1), groups=1,
                     spread=steps)  # fmt: skip
     return _last(xp, found)
 
