@@ -37,7 +37,6 @@ OF_EACH_FRAMEWORK = frozenset(
 
 IDEAS = {
     "translate.check": "the example on both sides",
-    "translate.control_flow": "branches and loops, which have bodies of their own",
     "translate.guards": "the guards of a translated program",
     "translate.program": "the way in, which waits until something is translated",
     "translate.rows.torch_creation": "one kind of rows",
@@ -95,7 +94,9 @@ IDEAS = {
     "tools.pipeline": "a question of the public surface, one file each",
     "tools.interpreters": "questions of the public surface about one run",
     "tools.report": "a question of the public surface, one file each",
-    "translate.rows.numpy": "the table of one source",
+    "translate.rows.jax_random": "one kind of rows",
+    "translate.sources.jax_functions": "functions that take functions, which have bodies of their own",
+    "translate.sources.tensorflow_flow": "branches and loops, which have bodies of their own",
     "viewer.layered": "an algorithm: where the parts of a drawing stand",
     "viewer.page": "a question of the public surface, one file each",
     "viewer.svg": "a question of the public surface, one file each",
