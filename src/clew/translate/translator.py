@@ -22,6 +22,7 @@ from clew.ir.graph import Graph
 from clew.ir.guards import guard, guard_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType, DictType, ListType, ScalarType, TupleType, Type
+from clew.translate.apart import in_parts
 from clew.translate.control_flow import run_both_ways, translate_control
 from clew.translate.refusals import Refusal, Undecided, Untranslatable
 from clew.translate.sources.source import NOTHING, Source
@@ -297,10 +298,23 @@ class Translator:
         written = self.source.written(node)
         if written is not None:
             return self._write(node, written[0], args, kwargs)
-        row = self.source.table.find(names)
-        if row is None:
-            raise Untranslatable("no row stands for it")
-        return self._run(row, args[:1] if node.target is getattr else args, kwargs)
+        return self._by_row(node, self.source.table.find(names), args[:1] if node.target is getattr else args, kwargs)
+
+    def _by_row(self, node: Node, row: Callable[..., Any] | None, args: Any, kwargs: Any) -> Any:
+        """What a row gives; where there is none, or it does not take this call, what the parts of the call give."""
+        wanted, last = self.xp.wanted, self.writer.graph._root._prev
+        try:
+            if row is None:
+                raise Untranslatable("no row stands for it")
+            found = self._run(row, args, kwargs)
+            self._check(node, found)
+            return found
+        except Untranslatable as error:
+            if any(isinstance(leaf, (Opaque, Optional)) for leaf in leaves_of((args, kwargs))):
+                raise
+            self.writer.forget_guards(last)
+            self.xp.wanted = wanted
+            return in_parts(self, node, error)
 
     def _of_branch(self, node: Node, value: Any) -> Any:
         """An item of a branch's results; the shape of the example's side is that which the source tells."""

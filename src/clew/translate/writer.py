@@ -126,6 +126,15 @@ class Writer:
         elif bool(condition) is not expected:
             raise Untranslatable(reason)
 
+    def forget_guards(self, last: Node) -> None:
+        """Take back the guards that were written after this node."""
+        node = self.graph._root._prev
+        while node is not last:
+            before = node._prev
+            if node.op == "call_function" and node.target is guard:
+                self.graph.erase_node(node)
+            node = before
+
     def fixed(self, value: Any, reason: str) -> Any:
         """The plain value of a number, on which the program relies from here on: a guard says so."""
         if not isinstance(value, Number):

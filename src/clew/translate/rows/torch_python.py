@@ -49,12 +49,6 @@ def is_tensor(xp: Any, x: Any) -> bool:
     return isinstance(x, Array)
 
 
-@TORCH.row("sym_max", "sym_min", "sym_not", "sym_float", "sym_int", "sym_sqrt")
-def symbolic(xp: Any, *args: Any) -> Any:
-    """Numbers of torch's own tracers."""
-    raise Untranslatable("a number of torch's own tracers")
-
-
 @TORCH.row("broadcast_shapes", "functional.broadcast_shapes")
 def broadcast_shapes(xp: Any, *shapes: Any) -> Any:
     """The common shape of several."""

@@ -63,6 +63,11 @@ class Source:
         """Whether what a call gives may lie in the memory of its first argument."""
         return True
 
+    def taken_apart(self, node: Node, args: Any, kwargs: Any, given: list[tuple[Any, bool, Any]]) -> Any:
+        """A call as steps (``apart.Apart``); for each array its type and whether its sizes are fixed, for each number
+        the example's. None where the source cannot take it apart."""
+        return None
+
     # ---- arrays of the source ----------------------------------------------------------------------------------------
 
     def is_array(self, value: Any) -> bool:

@@ -16,16 +16,20 @@ import torch
 from clew.ir.graph import Graph
 from clew.ir.guests import package_of
 from clew.ir.node import Node
+from clew.ir.types import ArrayType
 from clew.passes.functionalize import functionalize
 from clew.passes.inline_modules import inline_modules
+from clew.translate.apart import Given
 from clew.translate.refusals import Refusal
-from clew.translate.rows import torch_creation, torch_indexing, torch_layers, torch_python, torch_reductions
+from clew.translate.rows import torch_aten, torch_creation, torch_indexing, torch_layers, torch_python, torch_reductions
 from clew.translate.rows.torch_elementwise import TORCH
 from clew.translate.sources.source import NOTHING, Source
+from clew.translate.sources.torch_decompositions import Decompositions, Kind
 from clew.translate.sources.torch_modules import enter_layers
 from clew.translate.values import Dtype, Place
+from clew.translate.writer import mapped
 
-ROWS = (torch_creation, torch_indexing, torch_layers, torch_python, torch_reductions)
+ROWS = (torch_aten, torch_creation, torch_indexing, torch_layers, torch_python, torch_reductions)
 """The files of rows; importing them fills the table."""
 
 _IN_PLACE: dict[Callable[..., Any], str] = {
@@ -51,6 +55,9 @@ class TorchSource(Source):
 
     framework = "torch"
     table = TORCH
+
+    def __init__(self) -> None:
+        self.decompositions = Decompositions(self.table)
 
     def folded(self, node: Node, args: Any, kwargs: Any) -> Any:
         name = self.names(node)[-1]
@@ -82,6 +89,20 @@ class TorchSource(Source):
         if plain.dtype is torch.bfloat16:
             return plain.float().numpy().astype("bfloat16")
         return plain.numpy()
+
+    def taken_apart(self, node: Node, args: Any, kwargs: Any, given: list[tuple[Any, bool, Any]]) -> Any:
+        function: Any = node.target
+        if node.op == "call_method":
+            function = getattr(torch.Tensor, str(node.target), None)
+            if not (args and isinstance(args[0], Given)):
+                return None
+        elif node.op != "call_function" or node.target is getattr:
+            return None
+        elif package_of(function) != "torch" and not isinstance(function, torch.jit.ScriptFunction):
+            return None
+        args, kwargs = mapped((args, kwargs), _as_torch)
+        kinds = [Kind(kind.dtype, _shape(kind), fixed) if number is None else number for kind, fixed, number in given]
+        return None if function is None else self.decompositions.of(function, args, kwargs, kinds)
 
     def may_share(self, node: Node) -> bool:
         name = str(node.args[1]) if node.target is getattr else self.names(node)[-1].rpartition(".")[2]
@@ -117,6 +138,17 @@ class TorchSource(Source):
         if not name.endswith("_") or name.endswith("__") or name == "requires_grad_":
             return None
         return name[:-1], 0
+
+
+def _as_torch(leaf: Any) -> Any:
+    """A plain value of rows as an argument of torch's functions."""
+    if isinstance(leaf, Dtype):
+        return getattr(torch, leaf)
+    return torch.device("cpu") if isinstance(leaf, Place) else leaf
+
+
+def _shape(kind: ArrayType) -> tuple[int, ...]:
+    return tuple(one if isinstance(one, int) else 2 for one in kind.shape)
 
 
 def prepare(graph: Graph, constants: dict[str, Any]) -> list[Refusal]:
