@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from clew.translate.translator import Translator
 
 
+NO_ROW = "no row stands for it"
+
+
 @dataclass(frozen=True)
 class Given:
     """A value that a call is given: an array or a number, by its place among them."""
@@ -77,7 +80,10 @@ def in_parts(translator: Translator, node: Node, error: Untranslatable) -> Any:
     apart = translator.source.taken_apart(node, args, kwargs, kinds)
     if apart is None:
         raise error
-    return run_apart(translator, apart, [value for value, _ in given], translator.source.names(node)[0])
+    try:
+        return run_apart(translator, apart, [value for value, _ in given], translator.source.names(node)[0])
+    except Untranslatable as other:
+        raise (other if str(error) == NO_ROW else error) from error
 
 
 def _template(translator: Translator, value: Any, kind: Any, given: list[tuple[Any, Any]], error: Any) -> Any:
@@ -126,7 +132,7 @@ def _stepped(translator: Translator, step: Step, args: Any, kwargs: Any, what: s
     xp = translator.xp
     row = translator.source.table.find(step.names)
     if row is None:
-        raise Untranslatable(f"no row stands for it, and none for {step.names[0]}, which is a part of it")
+        raise Untranslatable(f"{NO_ROW}, and none for {step.names[0]}, which is a part of it")
     xp.wanted = translator.wanted(step.kind)
     try:
         value = translator._run(row, args, kwargs)

@@ -9,7 +9,9 @@ runs as it is but cannot be compiled. Loops stay Python's.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from clew.capture.control_flow.raising import raise_error
@@ -17,7 +19,7 @@ from clew.ir.control_flow import Branch, Loop, cond, control_of, for_loop, input
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.translate.refusals import Untranslatable
-from clew.translate.values import Array, Number, Opaque, Optional, Spec, Value
+from clew.translate.values import Array, Items, Number, Opaque, Optional, Spec, Value, Zipped
 from clew.translate.writer import Writer, leaves_of, mapped, nodes_of
 
 if TYPE_CHECKING:
@@ -50,11 +52,15 @@ class _Body:
 
     result: Any
 
-    def __init__(self, translator: Translator, body: Graph, values: list[Any], only: list[bool]) -> None:
+    def __init__(self, translator: Translator, body: Graph, values: list[Any], only: list[bool],
+                 item: int = -1) -> None:  # fmt: skip
         self._open(translator)
         known: dict[Node, Any] = {}
         for place, (node, value) in enumerate(zip(inputs_of(body), values, strict=True)):
-            known[node] = self._input(node, value) if only[place] else value
+            if place == item:
+                known[node] = self._taken(self.graph.placeholder(str(node.target)), value)
+            else:
+                known[node] = self._input(node, value) if only[place] else value
         inner = type(translator)(translator.program, body, self.writer, known)
         inner.modes = list(translator.modes)
         refused = len(translator.program.refusals)
@@ -80,12 +86,30 @@ class _Body:
         return made
 
     def _input(self, node: Node, value: Any) -> Any:
+        """An operand as an input; of a nest each value is one."""
+        if isinstance(value, (tuple, list, dict)):
+            name = str(node.target)
+            return mapped(value, lambda leaf: self.input(name, leaf) if _is_dynamic(leaf) else leaf)
         return self.input(str(node.target), value, node.value_type)
+
+    def _taken(self, made: Node, value: Any) -> Any:
+        """The item of a loop: of a tuple each part by itself."""
+        if isinstance(value, tuple):
+            parts = [self.writer.node("call_function", _getitem, (made, place)) for place in range(len(value))]
+            return tuple(map(self._taken, parts, value))
+        return self._of(made, value)
 
     def input(self, name: str, value: Any, kind: Any = None) -> Any:
         """A value from outside as an input of the body."""
-        made = self.graph.placeholder(name)
+        taken = {str(one.target) for one in self.graph.find_nodes(op="placeholder")}
+        made = self.graph.placeholder(next(one for one in _numbered(name) if one not in taken))
         made.value_type = kind
+        return self._of(made, value)
+
+    def _of(self, made: Node, value: Any) -> Any:
+        """A node that gives a value like this one."""
+        if isinstance(value, Items):
+            return Items(self.writer, made, value.specs)
         if isinstance(value, Array):
             found = self.writer.wrap(made, value.spec, value.differentiable)
             found.fixed = value.fixed
@@ -106,6 +130,12 @@ def _is_dynamic(value: Any) -> bool:
     return isinstance(value, Value)
 
 
+def _numbered(name: str) -> Iterator[str]:
+    """A name, and others like it."""
+    yield name
+    yield from (f"{name}_{number}" for number in itertools.count(1))
+
+
 def _branch(translator: Translator, branch: Branch) -> Any:
     predicate = translator.arguments(branch.predicate)
     operands = list(translator.arguments(branch.operands))
@@ -113,32 +143,61 @@ def _branch(translator: Translator, branch: Branch) -> Any:
         return _inlined(translator, branch.bodies[0 if predicate else 1], operands)
     if isinstance(predicate, Opaque) and not _is_maybe(predicate):
         raise Untranslatable(predicate.reason or "a branch on a value of which nothing is known")
-    operands, only = _flat_operands(operands)
+    only = _are_given(operands)
+    refused = len(translator.program.refusals)
     bodies = [_Body(translator, body, operands, only) for body in branch.bodies]
-    given = [one for one, keep in zip(operands, only, strict=True) if keep]
-    xp, writer = translator.xp, translator.writer
-    raising = [_raises(body) for body in branch.bodies]
-    if any(raising) and isinstance(predicate, Array) and xp.jits:
-        raise Untranslatable("a branch on data raises an error")
+    given = _spread(operands, only)
     if isinstance(predicate, Array):
-        predicate = predicate if predicate.dtype == "bool" else predicate != 0
-        if xp.jits and _same_kinds(bodies[0].result, bodies[1].result):
-            specs = mapped(bodies[0].result, lambda leaf: leaf.spec)
-            graphs = [body.close(_strong(body, body.result)) for body in bodies]
-            return xp.branch(predicate, graphs, given, specs)
-        if xp.jits:
-            writer.note("a branch on data stays Python's if: the program runs, but cannot be compiled")
+        return _on_data(translator, predicate, bodies, given)
+    raising = [_raises(body) for body in branch.bodies]
+    if isinstance(predicate, Number) and predicate.of_compiler:
+        plain = 0 if predicate.value else 1
+        both = (bodies[plain].result, bodies[1 - plain].result)
+        if not bodies[plain].refused and (bodies[1 - plain].refused or not _can_merge(*both)):
+            _give_up(translator, bodies[1 - plain], refused)
+            raising[1 - plain] = True
     one, other = (body.result for body in bodies)
     one, other = other if raising[0] else one, one if raising[1] else other
-    one, other = (
-        _truths(bodies[0], one, other, not isinstance(predicate, Array)),
-        _truths(bodies[1], other, one, not isinstance(predicate, Array)),
-    )
-    results = (mapped(result, lambda leaf: None) if raises else result
-               for result, raises in zip((one, other), raising, strict=True))  # fmt: skip
-    graphs = [body.close(mapped(result, translator.spelled)) for body, result in zip(bodies, results, strict=True)]
-    node = writer.node("call_function", cond, (predicate, *graphs, tuple(given)))
-    return _merged(translator, node, one, other)
+    one, other = _truths(bodies[0], one, other, True), _truths(bodies[1], other, one, True)
+    return _chosen(translator, predicate, bodies, (one, other), raising, given)
+
+
+def _give_up(translator: Translator, body: _Body, refused: int) -> None:
+    """Let the side that only compiled calls take raise an error: what stands in its way is no matter to plain ones."""
+    found = translator.program.refusals[refused:]
+    del translator.program.refusals[refused:]
+    told = "; ".join(dict.fromkeys(str(one) for one in found)) or "values of one kind on both sides"
+    translator.writer.note("a side that only compiled calls take cannot be carried over: they raise an error there")
+    for node in reversed(list(body.graph.nodes)):
+        if node.op != "placeholder":
+            body.graph.erase_node(node)
+    body.writer.node("call_function", raise_error, (NotImplementedError, f"compiled, the program would need {told}"))
+
+
+def _on_data(translator: Translator, predicate: Array, bodies: list[_Body], given: list[Any]) -> Any:
+    """A branch on data: the target's own where both sides give the same kinds of arrays, else Python's."""
+    xp, writer = translator.xp, translator.writer
+    raising = [_raises(body.graph) for body in bodies]
+    predicate = predicate if predicate.dtype == "bool" else predicate != 0
+    if xp.jits and not any(raising) and _same_kinds(bodies[0].result, bodies[1].result):
+        specs = mapped(bodies[0].result, lambda leaf: leaf.spec)
+        graphs = [body.close(_strong(body, body.result)) for body in bodies]
+        return xp.branch(predicate, graphs, given, specs)
+    if xp.jits:
+        writer.note("a branch on data stays Python's if: the program runs, but cannot be compiled")
+    one, other = (body.result for body in bodies)
+    one, other = other if raising[0] else one, one if raising[1] else other
+    one, other = _truths(bodies[0], one, other, False), _truths(bodies[1], other, one, False)
+    return _chosen(translator, predicate, bodies, (one, other), raising, given)
+
+
+def _chosen(translator: Translator, predicate: Any, bodies: Any, results: Any, raising: Any, given: list[Any]) -> Any:
+    """The call of Python's branch, and what is known of what it gives."""
+    spelled = [mapped(result, lambda leaf: None) if raises else mapped(result, translator.spelled)
+               for result, raises in zip(results, raising, strict=True)]  # fmt: skip
+    graphs = [body.close(result) for body, result in zip(bodies, spelled, strict=True)]
+    node = translator.writer.node("call_function", cond, (predicate, *graphs, tuple(given)))
+    return _merged(translator, node, *results, predicate)
 
 
 def _truths(body: _Body, result: Any, beside: Any, plain: bool) -> Any:
@@ -187,7 +246,7 @@ def run_both_ways(translator: Translator, row: Any, args: Any, kwargs: Any, aske
         is_there = writer.node("call_function", operator.is_not, (asked, None))
     graphs = [body.close(mapped(body.result, translator.spelled)) for body in sides]
     node = writer.node("call_function", cond, (is_there, *graphs, tuple(given)))
-    return _merged(translator, node, sides[0].result, sides[1].result)
+    return _merged(translator, node, sides[0].result, sides[1].result, asked)
 
 
 def _known(known: dict[Any, Any], leaf: Any) -> Any:
@@ -209,14 +268,15 @@ def _raises(body: Graph) -> bool:
     return any(node.target is raise_error for node in body.find_nodes(op="call_function"))
 
 
-def _flat_operands(operands: list[Any]) -> tuple[list[Any], list[bool]]:
-    """Which operands the bodies take; plain values are known inside, and nests of values are refused."""
-    only = []
-    for one in operands:
-        if isinstance(one, (tuple, list, dict)) and any(map(_is_dynamic, leaves_of(one))):
-            raise Untranslatable("a nest of values goes into a branch or loop")
-        only.append(_is_dynamic(one))
-    return operands, only
+def _are_given(operands: list[Any]) -> list[bool]:
+    """Which operands the bodies take as inputs; plain values are known inside."""
+    return [any(map(_is_dynamic, leaves_of(one))) for one in operands]
+
+
+def _spread(operands: list[Any], given: list[bool]) -> list[Any]:
+    """The inputs of the bodies one by one: of nests their values."""
+    kept = [one for one, keep in zip(operands, given, strict=True) if keep]
+    return [leaf for one in kept for leaf in leaves_of(one) if _is_dynamic(leaf)]
 
 
 def _same_kinds(one: Any, other: Any) -> bool:
@@ -241,12 +301,28 @@ def _is_maybe(value: Any) -> bool:
     return isinstance(value, Opaque) and value.reason == MAYBE
 
 
-def _merged(translator: Translator, node: Node, one: Any, other: Any) -> Any:
+def _can_merge(one: Any, other: Any) -> bool:
+    """Whether something is known of a result that comes from one of these sides."""
+    if isinstance(one, (tuple, list)) and type(one) is type(other) and len(one) == len(other):
+        return all(map(_can_merge, one, other))
+    if isinstance(one, Array) and isinstance(other, Array):
+        return one.dtype == other.dtype and one.ndim == other.ndim
+    plain = (Number, bool, int, float)
+    if isinstance(one, plain) and isinstance(other, plain):
+        return True
+    if isinstance(one, Value) or isinstance(other, Value):
+        return all(side is None or isinstance(side, (Array, Optional)) for side in (one, other))
+    return type(one) is type(other) and bool(one == other)
+
+
+def _merged(translator: Translator, node: Node, one: Any, other: Any, predicate: Any = None) -> Any:
     """What is known of a result that comes from one of two sides."""
     writer = translator.writer
+    if not isinstance(one, (Value, tuple, list, dict)) and type(one) is type(other) and one == other:
+        return one
     if isinstance(one, (tuple, list)) and type(one) is type(other) and len(one) == len(other):
         parts = [
-            _merged(translator, writer.node("call_function", _getitem, (node, place)), left, right)
+            _merged(translator, writer.node("call_function", _getitem, (node, place)), left, right, predicate)
             for place, (left, right) in enumerate(zip(one, other, strict=True))
         ]
         return tuple(parts) if isinstance(one, tuple) else parts
@@ -254,9 +330,11 @@ def _merged(translator: Translator, node: Node, one: Any, other: Any) -> Any:
         return writer.wrap(node, Spec(one.spec.shape, one.dtype), True)
     plain = (Number, bool, int, float)
     if isinstance(one, plain) and isinstance(other, plain):
-        return Number(writer, node, one.value if isinstance(one, Number) else one)
-    if one is None and other is None:
-        return None
+        taken = other if isinstance(predicate, Number) and not predicate.value else one
+        made = Number(writer, node, taken.value if isinstance(taken, Number) else taken)
+        sides = (side for side in (one, other, predicate) if isinstance(side, Value))
+        made.of_compiler = isinstance(predicate, Number) and all(getattr(side, "of_compiler", False) for side in sides)
+        return made
     arrays = [side for side in (one, other) if isinstance(side, (Array, Optional))]
     kinds = {(side.spec.dtype, len(side.spec.shape)) for side in arrays}
     if len(kinds) == 1 and all(side is None or isinstance(side, (Array, Optional)) for side in (one, other)):
@@ -268,27 +346,26 @@ def _merged(translator: Translator, node: Node, one: Any, other: Any) -> Any:
 
 def _loop(translator: Translator, node: Node, loop: Loop) -> Any:
     """A loop of Python's; what it carries keeps its kind."""
-    if loop.outputs:
-        raise Untranslatable("a loop that collects a list")
     carried, operands = list(translator.arguments(loop.carried)), list(translator.arguments(loop.operands))
     xp, writer = translator.xp, translator.writer
     carried = [_carried(xp, one) for one in carried]
     items = [_item(translator, loop)] if loop.is_for else []
     values = [*carried, *items, *operands]
-    values, only = _flat_operands(values)
+    only = _are_given(values)
     only[: len(carried) + len(items)] = [True] * (len(carried) + len(items))
     values = [
-        one if _is_dynamic(one) or not keep else _number(writer, one) for one, keep in zip(values, only, strict=True)
+        _number(writer, one) if keep and isinstance(one, (bool, int, float)) else one
+        for one, keep in zip(values, only, strict=True)
     ]
-    given = tuple(one for one, keep in zip(operands, only[len(carried) + len(items) :], strict=True) if keep)
-    body = _Body(translator, loop.body, values, only)
+    given = tuple(_spread(operands, only[len(carried) + len(items) :]))
+    body = _Body(translator, loop.body, values, only, len(carried) if loop.is_for else -1)
     result = tuple(body.result) if body.result is not None else ()
     kept = tuple(_kept(body, before, after) for before, after in zip(carried, result, strict=False))
     graph = body.close((*kept, *mapped(result[len(carried) :], translator.spelled)))
     if loop.is_for:
         iterable = translator.arguments(loop.iterable)
         iterable = iterable.node if isinstance(iterable, Value) else nodes_of(iterable)
-        args: tuple[Any, ...] = (iterable, graph, tuple(carried), given, 0, loop.breaks)
+        args: tuple[Any, ...] = (iterable, graph, tuple(carried), given, loop.outputs, loop.breaks)
         made = writer.node("call_function", for_loop, args)
     else:
         outer = [place for place, _ in enumerate(values) if place < len(carried) or only[place]]
@@ -296,12 +373,21 @@ def _loop(translator: Translator, node: Node, loop: Loop) -> Any:
         asks = test.result
         if isinstance(asks, Array) and xp.jits:
             writer.note("a while loop on data stays Python's: the program runs, but cannot be compiled")
-        args = (test.close(asks), graph, tuple(carried), given, 0, loop.breaks)
+        args = (test.close(asks), graph, tuple(carried), given, loop.outputs, loop.breaks)
         made = writer.node("call_function", while_loop, args)
-    return tuple(
-        _merged(translator, writer.node("call_function", _getitem, (made, place)), one, one)
-        for place, one in enumerate(carried)
-    )
+    collected = result[len(carried) : len(carried) + loop.outputs]
+    parts = [writer.node("call_function", _getitem, (made, place)) for place in range(loop.results)]
+    lists = [_collected(writer, part, one) for part, one in zip(parts[len(carried) :], collected, strict=True)]
+    return (*(_merged(translator, part, one, one) for part, one in zip(parts, carried, strict=False)), *lists)
+
+
+def _collected(writer: Writer, node: Node, one: Any) -> Any:
+    """The list that a loop collects, by what one round gives."""
+    if isinstance(one, Array):
+        return Items(writer, node, [one.spec])
+    if isinstance(one, (Number, bool, int, float)):
+        return Number(writer, node, [one.value if isinstance(one, Number) else one])
+    return Opaque(writer, node, "a list that a loop collects, of other things than arrays and numbers")
 
 
 def _carried(xp: Any, value: Any) -> Any:
@@ -332,11 +418,17 @@ def _differs() -> Any:
 
 def _item(translator: Translator, loop: Loop) -> Any:
     """What the body of a ``for`` is given, as far as it is known."""
-    iterable = translator.arguments(loop.iterable)
+    return _item_of(translator.writer, translator.arguments(loop.iterable))
+
+
+def _item_of(writer: Writer, iterable: Any) -> Any:
     if isinstance(iterable, Array):
-        made = Array(translator.writer, iterable.node, Spec(iterable.spec.shape[1:], iterable.dtype), True)
-        return made
+        return Array(writer, iterable.node, Spec(iterable.spec.shape[1:], iterable.dtype), True)
+    if isinstance(iterable, Items):
+        return Array(writer, iterable.node, iterable.specs[0], True)
+    if isinstance(iterable, Zipped):
+        return tuple(_item_of(writer, one) for one in iterable.parts)
     told = iterable.value if isinstance(iterable, Number) else iterable
-    if isinstance(told, (range, list)):
-        return Number(translator.writer, None, next(iter(told), 0))  # type: ignore[arg-type]
-    raise Untranslatable("a loop over something that is no range and no array")
+    if isinstance(told, (range, list, tuple)) and not any(isinstance(one, Value) for one in told):
+        return Number(writer, None, next(iter(told), 0))  # type: ignore[arg-type]
+    raise Untranslatable("a loop over something that is no range, no array and no list of those")

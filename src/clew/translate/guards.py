@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from clew.ir.graph import Graph
-from clew.ir.guards import Attribute, Call, Guard, mapped
+from clew.ir.guards import Attribute, Call, Guard, guard, mapped
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.translate.refusals import Refusal
@@ -25,6 +25,7 @@ _FUNCTIONS = {name for name in vars(operator) if not name.startswith("_")} | {
     "getattr",
     "len",
     "common_size",
+    "left_over",
     "windows",
     "choose",
     "isinstance",
@@ -89,6 +90,42 @@ def _all_guards(graph: Graph, inputs: dict[Node, Node], written: Graph, translat
             yield from _carried(one, inputs, written, translator)
 
 
+def enter_guards(graph: Graph) -> None:
+    """Let guards that ask more of inputs than their sizes and values be nodes of the graph: rows translate them."""
+    stay = []
+    first = next(node for node in graph.nodes if node.op != "placeholder")
+    with graph.inserting_before(first):
+        for one in graph.guards.entry:
+            is_told = one.kind not in _CARRIED or _is_about_original(one) or _can_be_told(one)
+            if is_told or any(_paths(one.subject)):
+                stay.append(one)
+            else:
+                _node_of(graph, one)
+    graph.set_guards(tuple(stay))
+
+
+def _can_be_told(one: Guard) -> bool:
+    can = all(name in _FUNCTIONS for name in _functions(one.subject))
+    return can and all(name in _FACTS for name in _attributes(one.subject))
+
+
+def _node_of(graph: Graph, one: Guard) -> None:
+    """A guard as a node, behind the nodes of its subject."""
+
+    def written(expression: Any) -> Any:
+        if not isinstance(expression, Call):
+            return expression
+        args = tuple(map(written, expression.args))
+        method = isinstance(expression.function, str)
+        made = graph.create_node("call_method" if method else "call_function", expression.function, args, {})
+        made.source = one.source
+        return made
+
+    made = graph.create_node("call_function", guard, (written(one.subject), one.expected), {"test": one.test})
+    made.source = one.source
+    made.meta["guard"] = {"reason": one.reason, "text": one.label}
+
+
 def _is_about_original(one: Guard) -> bool:
     return any(name in _ONLY_ORIGINAL for name in _functions(one.subject))
 
@@ -121,9 +158,7 @@ def _carried(one: Guard, inputs: dict[Node, Node], written: Graph, translator: T
     held = program.params | program.state
     if any(path not in held for path in _paths(one.subject)):
         return  # the translated program does not look at this attribute
-    can = all(name in _FUNCTIONS for name in _functions(one.subject))
-    can = can and all(name in _FACTS for name in _attributes(one.subject))
-    if not can:
+    if not _can_be_told(one):
         where = "" if one.source is None else one.source.describe()
         program.refusals.append(Refusal("a guard", where, f"the capture assumed {one.expression}"))
         return

@@ -26,8 +26,9 @@ from clew.ir.guards import guard
 from clew.ir.guests import guest, package_of
 from clew.ir.node import Node
 from clew.passes.program import graph_in
-from clew.translate.check import check_example
-from clew.translate.guards import entry_constants, entry_guards
+from clew.translate.check import Gone, check_example, gone
+from clew.translate.guards import enter_guards, entry_constants, entry_guards
+from clew.translate.observed import observe
 from clew.translate.refusals import Refusal, error_of
 from clew.translate.translator import Program, Translator, assigned_paths
 from clew.translate.values import Array
@@ -105,10 +106,12 @@ def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, 
     prepared = _copied(graph)
     constants: dict[str, Any] = {}
     refusals = knows.prepare(prepared, constants)
+    enter_guards(prepared)
     shared = Program(knows.SOURCE(), target.NAMESPACE, prepared.owning_module, constants)
     shared.refusals += refusals
     shared.examples = _examples(program)
     shared.assigned = assigned_paths((prepared, *nested_graphs(prepared)))
+    shared.observe = lambda: _observed(program, prepared, shared)
     result = _Outermost(shared, prepared)
     if shared.refusals:
         return None, shared.refusals
@@ -118,6 +121,18 @@ def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, 
     made.changes_state = bool(shared.assigned or shared.versions)
     made._graph.lint()
     return made, []
+
+
+def _observed(program: Any, graph: Graph, shared: Program) -> dict[Node, Any]:
+    """What nodes give for the example, where that is plain."""
+    example = vars(program).get("_example")
+    if example is None or shared.assigned:
+        return {}
+    try:
+        args, kwargs = example.call(gone)
+    except Gone:
+        return {}
+    return observe(graph, shared.constants, args, kwargs, shared.source)
 
 
 def _examples(program: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from clew.ir.graph import Graph
 from clew.ir.guards import guard, guard_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType, DictType, ListType, ScalarType, TupleType, Type
-from clew.translate.apart import in_parts
+from clew.translate.apart import NO_ROW, in_parts
 from clew.translate.control_flow import run_both_ways, translate_control
 from clew.translate.refusals import Refusal, Undecided, Untranslatable
 from clew.translate.sources.source import NOTHING, Source
@@ -59,6 +59,9 @@ class Program:
         """The arguments of the example by name, as far as they are known."""
         self.params: dict[str, Any] = {}
         self.state: dict[str, Any] = {}
+        self.observe: Callable[[], dict[Node, Any]] = dict
+        """Runs the source for the example, and gives the plain numbers that its nodes give."""
+        self._observed: dict[Node, Any] | None = None
         self.refusals: list[Refusal] = []
         self.notes: dict[str, None] = {}
         self.assigned: set[str] = set()
@@ -74,6 +77,12 @@ class Program:
         names = self.source.names(node) if node.op.startswith("call") else [str(node.target)]
         where = "" if node.source is None else node.source.describe()
         self.refusals.append(Refusal(names[0], where, reason))
+
+    def observed(self, node: Node | None) -> Any:
+        """The plain number, or the nest of them, that a node gives for the example; None if that is not known."""
+        if self._observed is None:
+            self._observed = self.observe()
+        return None if node is None else self._observed.get(node)
 
     def attribute(self, writer: Writer, path: str) -> Any:
         """What an attribute of the source is in the target."""
@@ -113,6 +122,7 @@ class Translator:
         self.graph = graph
         self.writer = writer
         self.xp = writer.namespace
+        writer.observed = lambda: program.observed(writer.origin)
         self.env: dict[Node, Any] = dict(known)
         self.modes = [True]
         """Whether gradients are on, for each block that has been entered."""
@@ -138,7 +148,7 @@ class Translator:
         try:
             self.xp.wanted = None  # rows of other nodes must not see it
             self.xp.wanted = self.wanted(node.value_type)
-            value = self._translated(node)
+            value = self._there(self._translated(node))
             self._check(node, value)
         except Untranslatable as error:
             if not self._is_consequence(node):
@@ -147,6 +157,15 @@ class Translator:
         if node.op != "placeholder":
             self._name(node, value, last)
         return self._frozen(value) if not self.modes[-1] else value
+
+    def _there(self, value: Any) -> Any:
+        """An array where the source has one, and the translation an array or None: a guard says so."""
+        if not isinstance(value, Optional) or self.xp.wanted is None:
+            return value
+        writer = self.writer
+        is_there = Number(writer, writer.node("call_function", operator.is_not, (value, None)), True)
+        writer.require(is_there, True, "there is an array here, and not None")
+        return Array(writer, value.node, value.spec, True)
 
     def _is_consequence(self, node: Node) -> bool:
         """Whether what a node is given was refused already."""
@@ -305,7 +324,7 @@ class Translator:
         wanted, last = self.xp.wanted, self.writer.graph._root._prev
         try:
             if row is None:
-                raise Untranslatable("no row stands for it")
+                raise Untranslatable(NO_ROW)
             found = self._run(row, args, kwargs)
             self._check(node, found)
             return found
@@ -511,7 +530,7 @@ class Translator:
         told = guard_of(node)
         value = args[0]
         if not isinstance(value, Value):
-            if not told.holds(value):
+            if not told.holds(value) and value != self.source.constant(told.expected):
                 raise Untranslatable(
                     f"the program relies on {told.expression}, which does not hold for the translation"
                 )

@@ -17,7 +17,7 @@ from clew.ir.guards import guard
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.translate.refusals import Untranslatable
-from clew.translate.values import Array, Number, Opaque, Spec, Value
+from clew.translate.values import Array, Items, Number, Opaque, Spec, Value, Zipped
 
 if TYPE_CHECKING:
     from clew.translate.targets.namespace import Namespace
@@ -38,6 +38,8 @@ class Writer:
         self.namespace = make_namespace(self)
         self.rebind: Callable[[Any, Any], None] = _cannot_rebind
         """Lets an attribute of the program be another array from here on."""
+        self.observed: Callable[[], Any] = _not_observed
+        """The plain number that the source gives for the example here; None if that is not known."""
         self.next_key: Callable[[], Any] = _cannot_draw
         """The key of the next draw of random numbers."""
 
@@ -103,9 +105,14 @@ class Writer:
         """A call of a function of Python's on numbers."""
         if any(isinstance(one, Opaque) for one in args):
             raise Untranslatable("nothing is known of a value that it is given")
+        if any(isinstance(leaf, (Items, Zipped)) for leaf in leaves_of(args)):
+            raise Untranslatable(f"{getattr(function, '__name__', function)} of a list of arrays")
         node = self.node("call_function", function, args)
         found = function(*examples_of(args))
-        return Number(self, node, found) if isinstance(found, (range, list)) else self.wrap(node, found, False)
+        made = Number(self, node, found) if isinstance(found, (range, list, tuple)) else self.wrap(node, found, False)
+        if isinstance(made, Number):
+            made.of_compiler = all(getattr(one, "of_compiler", False) for one in args if isinstance(one, Value))
+        return made
 
     def attribute(self, value: Any, name: str, found: Any) -> Any:
         """The attribute of an object, which is ``found`` for the example."""
@@ -145,6 +152,10 @@ class Writer:
 
 def _cannot_rebind(value: Any, new: Any) -> None:
     raise Untranslatable("it writes state inside of a branch or a loop")
+
+
+def _not_observed() -> Any:
+    return None
 
 
 def _cannot_draw() -> Any:

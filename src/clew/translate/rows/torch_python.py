@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from clew.frameworks.torch.entry_facts import follows_from_sizes
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows.python import add_python
 from clew.translate.rows.torch_elementwise import TORCH
@@ -61,6 +62,13 @@ def broadcast_shapes(xp: Any, *shapes: Any) -> Any:
             raise Untranslatable("a common shape of sizes that are not fixed")
         found.append(large[0] if large else 1)
     return tuple(found)
+
+
+@TORCH.row("clew.frameworks.torch.entry_facts.follows_from_sizes")
+def of_sizes(xp: Any, text: str, *sizes: Any) -> Any:
+    """What torch computes of sizes alone: it is computed at once, and the sizes are fixed."""
+    reason = "what the program computes of these sizes is not carried over"
+    return follows_from_sizes(text, *(xp.writer.fixed(one, reason) for one in sizes))
 
 
 add_python(TORCH)

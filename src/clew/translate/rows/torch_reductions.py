@@ -50,13 +50,13 @@ def prod(xp: Any, x: Array, dim: Any = None, keepdim: bool = False, *, dtype: An
     return _reduced(xp, "prod", xp.to_wanted(x), dim, keepdim)
 
 
-@TORCH.row("all")
+@TORCH.row("all", "_is_all_true")
 def all_row(xp: Any, x: Array, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether all items are true."""
     return _as_wanted(xp, _reduced(xp, "all", x, dim, keepdim))
 
 
-@TORCH.row("any")
+@TORCH.row("any", "_is_any_true")
 def any_row(xp: Any, x: Array, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether an item is true."""
     return _as_wanted(xp, _reduced(xp, "any", x, dim, keepdim))
@@ -321,3 +321,16 @@ def bucketize(xp: Any, values: Any, boundaries: Array, *, out_int32: bool = Fals
 def trace(xp: Any, x: Array) -> Any:
     """The sum of the diagonal."""
     return xp.sum(xp.to_wanted(xp.diagonal(x)))
+
+
+@TORCH.row("histc")
+def histc(xp: Any, x: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """How many items lie in each of equally wide bins; the last one has its upper bound too."""
+    if min == max:
+        raise Untranslatable("histc between bounds that depend on the data")
+    x = xp.reshape(x, (-1,))
+    inside = (x >= min) & (x <= max)
+    places = xp.floor((x - min) * bins / (max - min))
+    places = xp.astype(xp.clip(xp.where(inside, places, 0), 0, bins - 1), "int32")
+    counts = xp.zeros((bins,), dtype=xp.dtype_object(x.dtype))
+    return xp.at_set(counts, places, xp.astype(inside, x.dtype), "add")

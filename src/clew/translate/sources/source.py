@@ -91,6 +91,10 @@ class Source:
         """A context in which the source computes no gradients."""
         return contextlib.nullcontext()
 
+    def undisturbed(self) -> AbstractContextManager[Any]:
+        """A context that leaves the source's random numbers as they were, and computes no gradients."""
+        return self.without_gradients()
+
     def from_numpy(self, value: Any) -> Any:
         """An array of the source with these numbers."""
         return value

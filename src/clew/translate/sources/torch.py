@@ -6,8 +6,8 @@ Importing this file imports torch, and with it the rows of torch.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy
@@ -80,6 +80,11 @@ class TorchSource(Source):
 
     def without_gradients(self) -> AbstractContextManager[Any]:
         return torch.no_grad()
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            yield
 
     def from_numpy(self, value: Any) -> Any:
         return torch.from_numpy(numpy.array(value))

@@ -8,8 +8,10 @@ writes.
 
 from __future__ import annotations
 
+import logging
 import operator
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +35,18 @@ _RELATIONS = {
     sympy.Ge: operator.ge,
 }  # fmt: skip
 _BY_NAME = {"FloorDiv": operator.floordiv, "CleanDiv": operator.floordiv, "Mod": operator.mod, "PythonMod": operator.mod}
-_MOST_STEPS = 2000
+_MOST_STEPS, _LARGEST = 2000, 4096
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keeps torch from printing what its tracer meets: a call that cannot be traced is no error here."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 @dataclass(frozen=True)
@@ -85,7 +98,8 @@ class Decompositions:
 
         for free in (True, False):
             try:
-                return _Tracing(self._without_rows(), given, free).traced(run)
+                with _silence():
+                    return _Tracing(self._without_rows(), given, free).traced(run)
             except Exception:  # torch's tracer raises anything: then the call has no parts
                 continue
         return None
@@ -126,7 +140,7 @@ class _Tracing:
                 known[node] = Given(next(inputs))
                 symbols |= dict(_symbols(node.meta.get("val"), known[node]))
             elif node.op == "get_attr":
-                raise NotImplementedError("a constant")
+                known[node] = self._constant(getattr(found, str(node.target)))
             elif node.op == "output":
                 result = _filled(node.args[0], known)
             else:
@@ -152,6 +166,16 @@ class _Tracing:
         if isinstance(value, torch.Tensor):
             kind = ArrayType(str(value.dtype).removeprefix("torch."), tuple(map(_hint, value.shape)))
         self.steps.append(Step(names_of(node.target), args, kwargs, kind))
+        return Result(len(self.steps) - 1)
+
+    def _constant(self, value: Any) -> Result:
+        """A constant that torch made while it traced, written out."""
+        if not isinstance(value, torch.Tensor) or value.numel() > _LARGEST:
+            raise NotImplementedError("a large constant")
+        with torch.utils._python_dispatch._disable_current_modes():
+            numbers = value.tolist()
+        kind = ArrayType(str(value.dtype).removeprefix("torch."), tuple(value.shape))
+        self.steps.append(Step(("tensor",), (numbers,), {}, kind))
         return Result(len(self.steps) - 1)
 
     def _conditions(self, symbols: dict[Any, Any]) -> Iterator[Any]:

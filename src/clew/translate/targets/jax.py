@@ -90,7 +90,9 @@ class JaxNamespace(Namespace):
         return made
 
     def is_compiling(self) -> Any:
-        return Number(self.writer, self.writer.node("call_function", is_compiling, ()), False)
+        made = Number(self.writer, self.writer.node("call_function", is_compiling, ()), False)
+        made.of_compiler = True
+        return made
 
     def stop_gradient(self, x: Array) -> Array:
         made: Array = self.writer.call(jax.lax.stop_gradient, x)
@@ -154,6 +156,10 @@ class JaxNamespace(Namespace):
             dimension_numbers=names,
             **({"feature_group_count": given["groups"]} if given["groups"] != 1 else {}),
         )
+        return made
+
+    def grouped_matmul(self, x: Array, y: Array, ends: Array) -> Array:
+        made: Array = self.writer.call(jax.lax.ragged_dot, x, y, self.diff(ends, prepend=0))
         return made
 
     def windows(self, x: Array, how: str, **given: Any) -> Array:

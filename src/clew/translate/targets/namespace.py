@@ -12,9 +12,11 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy
+
 from clew.translate.refusals import Untranslatable
-from clew.translate.values import Array, Number, Opaque
-from clew.translate.writer import Writer, leaves_of, mapped
+from clew.translate.values import Array, Items, Number, Opaque, Spec
+from clew.translate.writer import Writer, any_differentiable, leaves_of, mapped
 
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 LOWEST = {"float16": -65504.0, "bfloat16": -3.3895313892515355e38, "float32": -3.4028234663852886e38,
@@ -94,9 +96,72 @@ class Namespace:
         """The truth of an array of one item, as a plain value; a compiler cannot know it."""
         return Number(self.writer, self.writer.node("call_function", bool, (x,)), True)
 
-    def item(self, x: Array) -> Any:
-        """The plain number that an array of one item holds."""
-        raise Untranslatable(f"a compiler of {self.framework} knows no plain number out of an array")
+    def item(self, x: Array, kind: Any = None) -> Any:
+        """The plain number that an array of one item holds, or the list of those of a longer one."""
+        value = self.writer.observed()
+        usual: Any = bool if x.dtype == "bool" else float if self.is_floating(x) else int
+        if value is None or (kind is None and type(value) not in (usual, list)):
+            if x.ndim or x.dtype.startswith("complex"):
+                raise Untranslatable("plain numbers out of an array, which are not known for the example")
+            value = (kind or usual)(1)
+        self.of_data("a plain number out of an array")
+        name = "tolist" if isinstance(value, list) else "item"
+        found = Number(self.writer, self.writer.node("call_method", name, (self.concrete(x),)), value)
+        return found if kind is None or kind is usual else self.writer.plain(kind, found)
+
+    def concrete(self, x: Array) -> Any:
+        """What has the methods ``item`` and ``tolist``."""
+        return x
+
+    def of_data(self, what: str) -> None:
+        """Tell that the program does something which a compiler cannot, since it depends on data."""
+        if self.jits:
+            self.writer.note(f"{what} depends on data: the program runs, but cannot be compiled")
+
+    def sized_by_data(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """A call whose result has as many items as the data tell: as the source's for the example."""
+        if self.wanted is None:
+            raise Untranslatable("how many items it gives depends on the data, and is not known for the example")
+        self.of_data("how many items there are")
+        made = self.writer.node("call_function", function, args, kwargs)
+        return self.writer.wrap(made, self.wanted, any_differentiable((args, kwargs)))
+
+    def argwhere(self, x: Array) -> Array:
+        """The places of the items that are not zero."""
+        found: Array = self.sized_by_data(self.function("argwhere"), x)
+        return found
+
+    def masked(self, x: Array, mask: Array) -> Array:
+        """The items, along the first axes, where a mask is true."""
+        found: Array = self.sized_by_data(_getitem, x, mask)
+        return found
+
+    def repeated(self, x: Array, counts: Any, axis: Any) -> Array:
+        """Each item as often as an array or a list of counts tells."""
+        found: Array = self.sized_by_data(self.function("repeat"), x, counts, axis=axis)
+        return found
+
+    def parted(self, x: Array, sizes: Number, axis: int) -> Items:
+        """Parts of sizes that are plain numbers of the running program."""
+        ends = self.writer.node("call_function", numpy.cumsum, (sizes,))
+        ends = self.writer.node("call_function", _getitem, (ends, slice(None, -1)))
+        node = self.writer.node("call_function", self.function("split"), (x, ends), {"axis": axis})
+        return self.items(node, x, sizes, axis)
+
+    def items(self, node: Any, x: Array, sizes: Number, axis: int) -> Items:
+        """The parts of an array, by the sizes of the example."""
+        shape, axis = x.spec.shape, axis % x.ndim
+        specs = [Spec((*shape[:axis], one, *shape[axis + 1 :]), x.dtype) for one in sizes.value]
+        return Items(self.writer, node, specs)
+
+    def joined(self, items: Items, axis: int, name: str = "concatenate") -> Array:
+        """A list of arrays, whose number is not fixed, as one array."""
+        dtypes = {one.dtype for one in items.specs}
+        if self.wanted is None or dtypes != {self.wanted.dtype}:
+            raise Untranslatable("arrays of several dtypes, or of unknown shapes, are put together")
+        node = self.writer.node("call_function", self.function(name), (items,), {"axis": axis})
+        found: Array = self.writer.wrap(node, self.wanted, True)
+        return found
 
     def draw(self, kind: str, shape: tuple[Any, ...], dtype: str, **given: Any) -> Array:
         """Random numbers of a distribution (uniform, normal, randint, bernoulli), from what the program is given."""
@@ -110,6 +175,14 @@ class Namespace:
         """``x @ y``."""
         made: Array = self.writer.call(operator.matmul, x, y)
         return made
+
+    def grouped_matmul(self, x: Array, y: Array, ends: Array) -> Array:
+        """``x[i] @ y[g]`` for the group ``g`` that row ``i`` is in; groups end where ``ends`` says."""
+        rows = self.arange(x.size(0))
+        before = self.call("sum", self.astype(rows[:, None] >= ends[None, :], "int32"), axis=1)
+        group = self.clip(before, 0, y.size(0) - 1)
+        found = self.squeeze(self.matmul(x[:, None, :], self.take(y, group, axis=0)), axis=1)
+        return self.where((before < y.size(0))[:, None], found, 0.0)  # type: ignore[no-any-return]
 
     # ---- calls -------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from clew.ir.graph import Graph
 from clew.translate.refusals import Untranslatable
 from clew.translate.result import Translated
 from clew.translate.targets.namespace import Namespace
-from clew.translate.values import Array, Number, Opaque, Spec
+from clew.translate.values import Array, Number, Spec
 from clew.translate.writer import mapped
 
 _DTYPES = frozenset(
@@ -60,11 +60,6 @@ class NumpyNamespace(Namespace):
     def astype(self, x: Array, dtype: str) -> Array:
         made: Array = self.writer.method("astype", x, self.dtype_object(dtype))
         return made
-
-    def item(self, x: Array) -> Any:
-        node = self.writer.node("call_method", "item", (x,))
-        kind = bool if x.dtype == "bool" else float if self.is_floating(x) else int
-        return Number(self.writer, node, kind(1)) if not x.dtype.startswith("complex") else Opaque(self.writer, node)
 
     def at_set(self, x: Array, index: Any, value: Any, how: str = "set") -> Array:
         made: Array = self.writer.method("copy", x)

@@ -17,7 +17,7 @@ from clew.ir.graph import Graph
 from clew.translate.refusals import Untranslatable
 from clew.translate.result import Holder, Translated, put
 from clew.translate.targets.namespace import Namespace
-from clew.translate.values import Array, Number, Opaque, Spec
+from clew.translate.values import Array, Items, Number, Spec
 from clew.translate.writer import mapped
 
 tnp = tf.experimental.numpy
@@ -93,12 +93,20 @@ class TensorflowNamespace(Namespace):
         made.differentiable = False
         return made
 
-    def item(self, x: Array) -> Any:
-        node = self.writer.node("call_method", "numpy", (x,))
-        kind = bool if x.dtype == "bool" else float if self.is_floating(x) else int
-        if x.dtype.startswith("complex"):
-            return Opaque(self.writer, node)
-        return Number(self.writer, self.writer.node("call_function", kind, (node,)), kind(1))
+    def concrete(self, x: Array) -> Any:
+        return self.writer.node("call_method", "numpy", (x,))
+
+    def argwhere(self, x: Array) -> Array:
+        return self.sized_by_data(tf.where, x if x.dtype == "bool" else x != 0)  # type: ignore[no-any-return]
+
+    def masked(self, x: Array, mask: Array) -> Array:
+        return self.sized_by_data(tf.boolean_mask, x, mask)  # type: ignore[no-any-return]
+
+    def repeated(self, x: Array, counts: Any, axis: Any) -> Array:
+        return self.sized_by_data(tf.repeat, x, counts, axis=axis)  # type: ignore[no-any-return]
+
+    def parted(self, x: Array, sizes: Number, axis: int) -> Items:
+        return self.items(self.writer.node("call_function", tf.split, (x, sizes), {"axis": axis}), x, sizes, axis)
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
         dtype = next((one.dtype for one in (x, y) if isinstance(one, Array)), None)
