@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from clew.ir.graph import Graph
-from clew.ir.guards import Attribute, Call, Guard, guard, mapped
+from clew.ir.guards import Attribute, Call, Guard, guard, leaves_of, mapped
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.translate.refusals import Refusal
@@ -90,18 +90,25 @@ def _all_guards(graph: Graph, inputs: dict[Node, Node], written: Graph, translat
             yield from _carried(one, inputs, written, translator)
 
 
-def enter_guards(graph: Graph) -> None:
+def enter_guards(graph: Graph, implied: tuple[str, ...]) -> None:
     """Let guards that ask more of inputs than their sizes and values be nodes of the graph: rows translate them."""
     stay = []
     first = next(node for node in graph.nodes if node.op != "placeholder")
     with graph.inserting_before(first):
         for one in graph.guards.entry:
             is_told = one.kind not in _CARRIED or _is_about_original(one) or _can_be_told(one)
+            is_told = is_told or bool(set(_functions(one.subject)) & set(implied))
             if is_told or any(_paths(one.subject)):
                 stay.append(one)
             else:
                 _node_of(graph, one)
     graph.set_guards(tuple(stay))
+
+
+def _asks_kind(one: Guard) -> bool:
+    facts = {*_FACTS, "dtype", "device", "layout", "requires_grad", "is_leaf", "is_sparse"}
+    asked = {"is_floating_point", "is_complex", "dim", "size", "numel", "is_contiguous", "getattr", "stride"}
+    return set(_functions(one.subject)) <= asked and set(_attributes(one.subject)) <= facts
 
 
 def _can_be_told(one: Guard) -> bool:
@@ -158,6 +165,8 @@ def _carried(one: Guard, inputs: dict[Node, Node], written: Graph, translator: T
     held = program.params | program.state
     if any(path not in held for path in _paths(one.subject)):
         return  # the translated program does not look at this attribute
+    if not any(isinstance(leaf, Node) for leaf in leaves_of(one.subject)) and _asks_kind(one):
+        return  # what kind of array a weight is: that of the translated program stays as it is
     if not _can_be_told(one):
         where = "" if one.source is None else one.source.describe()
         program.refusals.append(Refusal("a guard", where, f"the capture assumed {one.expression}"))

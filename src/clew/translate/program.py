@@ -106,8 +106,9 @@ def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, 
     prepared = _copied(graph)
     constants: dict[str, Any] = {}
     refusals = knows.prepare(prepared, constants)
-    enter_guards(prepared)
-    shared = Program(knows.SOURCE(), target.NAMESPACE, prepared.owning_module, constants)
+    source_of = knows.SOURCE()
+    enter_guards(prepared, source_of.implied)
+    shared = Program(source_of, target.NAMESPACE, prepared.owning_module, constants)
     shared.refusals += refusals
     shared.examples = _examples(program)
     shared.assigned = assigned_paths((prepared, *nested_graphs(prepared)))
@@ -119,8 +120,18 @@ def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, 
     made = target.make(result.written, shared.params, shared.state, name, tuple(shared.kinds))
     made.needs_key, made.draws, made.notes = result.key is not None, result.draws > 0, tuple(shared.notes)
     made.changes_state = bool(shared.assigned or shared.versions)
+    made.translated_from = source
+    vars(made)["_original_example"] = vars(program).get("_example")
     made._graph.lint()
     return made, []
+
+
+def prepared_graph(graph: Graph, knows: Any) -> tuple[Graph, dict[str, Any]]:
+    """A copy of a graph as it is translated: layers entered, writes made functional; and the constants of that."""
+    prepared = _copied(graph)
+    constants: dict[str, Any] = {}
+    knows.prepare(prepared, constants)
+    return prepared, constants
 
 
 def _observed(program: Any, graph: Graph, shared: Program) -> dict[Node, Any]:

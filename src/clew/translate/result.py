@@ -55,6 +55,8 @@ class Translated(PlainCapture):
         self._state: tuple[str, ...] = ()
         self.needs_key = False
         """Whether calls draw random numbers, from the key that they are given."""
+        self.translated_from = ""
+        """The framework that the original was written in."""
         self.draws = False
         """Whether calls draw random numbers."""
         self.changes_state = False

@@ -175,7 +175,7 @@ def index_put(xp: Any, x: Array, indices: Any, values: Any, accumulate: bool = F
 def _masked_put(xp: Any, x: Array, mask: Array, value: Any) -> Any:
     """A single value, or one for the axes that the mask does not have, where a mask is true."""
     if isinstance(value, Array) and value.ndim > x.ndim - mask.ndim:
-        raise Untranslatable("how many items a mask takes depends on the data")
+        return xp.put_masked(x, mask, xp.cast(value, x.dtype))
     mask = xp.reshape(mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim))) if mask.ndim < x.ndim else mask
     return xp.where(mask, fitting(xp, value, x.dtype), x)
 

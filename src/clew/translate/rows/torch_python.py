@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from clew.frameworks.torch.entry_facts import follows_from_sizes
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows.python import add_python
@@ -48,6 +50,15 @@ for _name in FALSE:
 def is_tensor(xp: Any, x: Any) -> bool:
     """Whether it is an array."""
     return isinstance(x, Array)
+
+
+def _parts(xp: Any, parts: Any, *others: Any) -> Any:
+    """The results of a function under torch's names: a plain tuple, where there is no torch."""
+    return tuple(parts)
+
+
+for _name in dir(torch.return_types):
+    TORCH.add(f"return_types.{_name}", _parts)
 
 
 @TORCH.row("broadcast_shapes", "functional.broadcast_shapes")

@@ -175,6 +175,25 @@ def cumprod(xp: Any, x: Array, dim: Any, *, dtype: Any = None) -> Any:
     return xp.cumprod(x, axis=dim) if x.ndim else x
 
 
+def _running_extreme(name: str) -> None:
+    def row(xp: Any, x: Array, dim: int) -> Any:
+        """The extreme so far, and where it is: the last of equal ones."""
+        if not x.ndim:
+            return (x, xp.zeros_like(x, dtype=xp.dtype_object("int64")))
+        axis = axis_of(dim, x.ndim)
+        found = xp.running(x, name, axis)
+        line = xp.reshape(xp.arange(x.size(axis)), (-1, *(1,) * (x.ndim - axis - 1)))
+        hit = (x == found) | xp.isnan(x) if xp.is_floating(x) else x == found
+        places = xp.running(xp.where(hit, line, 0), "max", axis)
+        return (found, xp.cast(places, xp.dtype("int64")))
+
+    TORCH.add(f"cum{name}", row)
+
+
+_running_extreme("max")
+_running_extreme("min")
+
+
 @TORCH.row("diff")
 def diff(xp: Any, x: Array, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Differences of neighbours."""
@@ -257,13 +276,27 @@ def sort(xp: Any, x: Array, dim: Any = -1, descending: bool = False, stable: boo
         raise Untranslatable("the order of a single number")
     if isinstance(stable, int) and not isinstance(stable, bool):
         dim, descending = stable, bool(dim)
-    places = argsort(xp, x, dim, descending)
+    _note_equal(xp, "sort", stable)
+    places = _sorted_places(xp, x, dim, descending)
     return (xp.take_along_axis(x, places, axis=dim), places)
 
 
 @TORCH.row("argsort")
 def argsort(xp: Any, x: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The places of the items in order; equal items stay in order, and nan counts as the largest."""
+    _note_equal(xp, "argsort", stable)
+    return _sorted_places(xp, x, dim, descending)
+
+
+def _note_equal(xp: Any, name: str, stable: Any) -> None:
+    """Tell of orders in which torch may have equal items in any order, where their places are used."""
+    if not stable and _uses_places(xp.writer.origin):
+        xp.writer.note(f"of equal items {name} keeps the order; torch may not")
+
+
+def _sorted_places(xp: Any, x: Array, dim: int, descending: bool) -> Any:
+    if not x.ndim:
+        return xp.zeros_like(x, dtype=xp.dtype_object("int64"))
     if not descending:
         return xp.cast(xp.argsort(x, axis=dim, stable=True), xp.dtype("int64"))
     backwards = xp.argsort(xp.flip(x, axis=dim), axis=dim, stable=True)
@@ -281,7 +314,7 @@ def topk(xp: Any, x: Array, k: Any, dim: int = -1, largest: bool = True, sorted:
         values, places = xp.top_k(x, k)
         places = xp.cast(places, xp.dtype("int64"))
     else:
-        places = argsort(xp, x)[..., :k]
+        places = _sorted_places(xp, x, -1, False)[..., :k]
         values = xp.take_along_axis(x, places, axis=-1)
     if axis != x.ndim - 1:
         values, places = xp.moveaxis(values, -1, axis), xp.moveaxis(places, -1, axis)

@@ -470,12 +470,10 @@ def pad_row(xp: Any, x: Array, pad: Any, mode: str = "constant", value: Any = No
     pairs = [(pad[2 * place], pad[2 * place + 1]) for place in range(len(pad) // 2)]
     widths: list[tuple[Any, Any]] = [*((0, 0),) * (x.ndim - len(pairs)), *reversed(pairs)]
     if any(isinstance(one, Number) for pair in widths for one in pair):
-        signs = [one.value for pair in widths for one in pair if isinstance(one, Number)]
-        if any(sign < 0 for sign in signs):
-            raise Untranslatable("padding by a negative number that is not fixed")
         for one in (one for pair in widths for one in pair if isinstance(one, Number)):
-            xp.writer.require(one >= 0, True, "it pads and does not cut")
-    cut = tuple(slice(_cut(low), None if _cut(high) is None else high) for low, high in widths)
+            cuts = one.value < 0
+            xp.writer.require(one < 0, cuts, "it cuts and does not pad" if cuts else "it pads and does not cut")
+    cut = tuple(slice(-low if _is_cut(low) else None, high if _is_cut(high) else None) for low, high in widths)
     if any(one != slice(None) for one in cut):
         x = x[cut]
         widths = [(_kept(low), _kept(high)) for low, high in widths]
@@ -487,12 +485,12 @@ def pad_row(xp: Any, x: Array, pad: Any, mode: str = "constant", value: Any = No
     return xp.pad(x, widths, constant_values=fill) if fill != 0 else xp.pad(x, widths)
 
 
-def _cut(number: Any) -> Any:
-    return -number if isinstance(number, int) and number < 0 else None
+def _is_cut(number: Any) -> bool:
+    return bool((number.value if isinstance(number, Number) else number) < 0)
 
 
 def _kept(number: Any) -> Any:
-    return 0 if isinstance(number, int) and number < 0 else number
+    return 0 if _is_cut(number) else number
 
 
 @TORCH.row("nn.functional.pixel_shuffle", "pixel_shuffle")

@@ -91,9 +91,17 @@ class Source:
         """A context in which the source computes no gradients."""
         return contextlib.nullcontext()
 
-    def undisturbed(self) -> AbstractContextManager[Any]:
-        """A context that leaves the source's random numbers as they were, and computes no gradients."""
-        return self.without_gradients()
+    def undisturbed(self, program: Any = None) -> AbstractContextManager[Any]:
+        """A context that leaves the source's random numbers, and the state of a program, as they were."""
+        return contextlib.nullcontext()
+
+    def like(self, array: Any, numbers: Any) -> Any:
+        """An array of the kind of another one, with these numbers."""
+        return self.from_numpy(numbers.astype(self.to_numpy(array).dtype))
+
+    def slopes(self, program: Any, call: Any) -> dict[str, Any]:
+        """The gradients of the sum of all float results for the weights of a program, by their names."""
+        return {}
 
     def from_numpy(self, value: Any) -> Any:
         """An array of the source with these numbers."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 import torch
 
+from clew import tree
 from clew.ir.graph import Graph
 from clew.ir.guests import package_of
 from clew.ir.node import Node
@@ -82,9 +83,33 @@ class TorchSource(Source):
         return torch.no_grad()
 
     @contextmanager
-    def undisturbed(self) -> Iterator[None]:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            yield
+    def undisturbed(self, program: Any = None) -> Iterator[None]:
+        is_module = isinstance(program, torch.nn.Module)
+        before = {name: one.detach().clone() for name, one in program.named_buffers()} if is_module else {}
+        try:
+            with torch.random.fork_rng(devices=[]):
+                yield
+        finally:
+            with torch.no_grad():
+                for name, one in program.named_buffers() if is_module else ():
+                    if name in before and before[name].shape == one.shape:
+                        one.copy_(before[name])
+
+    def like(self, array: Any, numbers: Any) -> Any:
+        return torch.from_numpy(numpy.array(numbers)).to(array.dtype)
+
+    def slopes(self, program: Any, call: Any) -> dict[str, Any]:
+        if not isinstance(program, torch.nn.Module):
+            return {}
+        weights = {name: one for name, one in program.named_parameters() if one.requires_grad}
+        with torch.enable_grad():
+            found = tree.flatten(program(*call[0], **call[1]))[0]
+            floats = [one for one in found if isinstance(one, torch.Tensor) and one.is_floating_point()]
+            floats = [one.float().sum() for one in floats if one.requires_grad]
+            if not floats:
+                return {}
+            slopes = torch.autograd.grad(sum(floats[1:], floats[0]), list(weights.values()), allow_unused=True)
+        return {name: one for name, one in zip(weights, slopes, strict=True) if one is not None}
 
     def from_numpy(self, value: Any) -> Any:
         return torch.from_numpy(numpy.array(value))

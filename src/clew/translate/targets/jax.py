@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy
 
+from clew import tree
 from clew.capture.recording.outputs import rebuild, rebuild_mapping
 from clew.frameworks.jax.private import is_compiling
 from clew.ir.graph import Graph
@@ -87,6 +88,13 @@ class JaxNamespace(Namespace):
         node = writer.node("call_method", how, (place, value))
         found = self.inferred(_AT[how], (x, index, value), {})
         made: Array = writer.wrap(node, found, x.differentiable or getattr(value, "differentiable", False))
+        return made
+
+    def put_masked(self, x: Array, mask: Array, values: Array) -> Array:
+        self.of_data("how many items a mask takes")
+        at = self.writer.node("call_function", getattr, (x, "at"))
+        place = self.writer.node("call_function", operator.getitem, (at, mask))
+        made: Array = self.writer.wrap(self.writer.node("call_method", "set", (place, values)), x.spec, True)
         return made
 
     def is_compiling(self) -> Any:
@@ -175,6 +183,10 @@ class JaxNamespace(Namespace):
         )  # fmt: skip
         return made
 
+    def running(self, x: Array, how: str, axis: int) -> Array:
+        made: Array = self.writer.call(jax.lax.cummax if how == "max" else jax.lax.cummin, x, axis=axis)
+        return made
+
     def top_k(self, x: Array, count: int) -> tuple[Array, Array]:
         values, places = self.writer.call(jax.lax.top_k, x, count)
         return values, places
@@ -231,6 +243,18 @@ class JaxTranslated(Translated):
 
     framework = "jax"
     key_example = "key=jax.random.key(0)"
+
+    def slopes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The gradients of the sum of all float results for the weights, by their names."""
+
+        def total(params: Any) -> Any:
+            result, _ = self.pure(params, self.state, *args, **kwargs)
+            leaves = [leaf for leaf in tree.flatten(result)[0] if isinstance(leaf, jax.Array)]
+            return sum(leaf.astype("float32").sum() for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating))
+
+        floats = {path: one for path, one in self.params.items() if jnp.issubdtype(one.dtype, jnp.floating)}
+        slopes = jax.grad(lambda floats: total(self.params | floats))(floats)
+        return dict(slopes)
 
 
 def make(graph: Graph, params: dict[str, Any], state: dict[str, Any], name: str, kinds: Iterable[type]) -> Any:

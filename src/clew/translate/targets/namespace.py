@@ -136,6 +136,10 @@ class Namespace:
         found: Array = self.sized_by_data(_getitem, x, mask)
         return found
 
+    def put_masked(self, x: Array, mask: Array, values: Array) -> Array:
+        """A copy in which the items where a mask is true are other ones, as many as the data tell."""
+        raise Untranslatable("how many items a mask takes depends on the data")
+
     def repeated(self, x: Array, counts: Any, axis: Any) -> Array:
         """Each item as often as an array or a list of counts tells."""
         found: Array = self.sized_by_data(self.function("repeat"), x, counts, axis=axis)
@@ -362,6 +366,10 @@ class Namespace:
         backwards = self.argsort(self.flip(x, axis=-1), axis=-1, stable=True)
         places = (x.size(-1) - 1 - self.flip(backwards, axis=-1))[..., :count]
         return self.take_along_axis(x, places, axis=-1), places
+
+    def running(self, x: Array, how: str, axis: int) -> Array:
+        """The largest or smallest item so far along an axis; nan stays."""
+        raise Untranslatable(f"{self.framework} has no running extreme")
 
     def normalized(self, x: Array, axes: tuple[int, ...], eps: Any) -> Array:
         """Mean zero and variance one over these axes."""

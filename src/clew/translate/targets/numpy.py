@@ -68,6 +68,11 @@ class NumpyNamespace(Namespace):
         self.writer.node("call_function", function, (made, index, value))
         return made
 
+    def put_masked(self, x: Array, mask: Array, values: Array) -> Array:
+        made: Array = self.writer.method("copy", x)
+        self.writer.node("call_function", operator.setitem, (made, mask, values))
+        return made
+
     def matmul(self, x: Array, y: Array) -> Array:
         made: Array = self.writer.call(operator.matmul, x, y)
         return made
@@ -114,6 +119,11 @@ class NumpyNamespace(Namespace):
         seen = self._windows(x, given["window"], given["stride"], given["dilation"])
         found: Array = self.call(how, seen, axis=tuple(range(-len(given["window"]), 0)))
         return found
+
+    def running(self, x: Array, how: str, axis: int) -> Array:
+        function = numpy.maximum.accumulate if how == "max" else numpy.minimum.accumulate
+        made: Array = self.writer.call(function, x, axis=axis)
+        return made
 
     def _padded(self, x: Array, pairs: Any, value: Any) -> Array:
         if not any(isinstance(one, Number) or one for pair in pairs for one in pair):

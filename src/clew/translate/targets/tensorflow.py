@@ -13,6 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from clew import tree
 from clew.ir.graph import Graph
 from clew.translate.refusals import Untranslatable
 from clew.translate.result import Holder, Translated, put
@@ -101,6 +102,12 @@ class TensorflowNamespace(Namespace):
 
     def masked(self, x: Array, mask: Array) -> Array:
         return self.sized_by_data(tf.boolean_mask, x, mask)  # type: ignore[no-any-return]
+
+    def put_masked(self, x: Array, mask: Array, values: Array) -> Array:
+        places = self.writer.node("call_function", tf.where, (mask,))
+        node = self.writer.node("call_function", tf.tensor_scatter_nd_update, (x, places, values))
+        made: Array = self.writer.wrap(node, x.spec, True)
+        return made
 
     def repeated(self, x: Array, counts: Any, axis: Any) -> Array:
         return self.sized_by_data(tf.repeat, x, counts, axis=axis)  # type: ignore[no-any-return]
@@ -435,6 +442,16 @@ class TensorflowTranslated(Translated):
 
     framework = "tensorflow"
     key_example = "generator=tf.random.Generator.from_seed(0)"
+
+    def slopes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The gradients of the sum of all float results for the weights, by their names."""
+        with tf.GradientTape() as tape:
+            leaves = [leaf for leaf in tree.flatten(self(*args, **kwargs))[0] if isinstance(leaf, tf.Tensor)]
+            floats = [leaf for leaf in leaves if leaf.dtype.is_floating]
+            total = tf.add_n([tf.reduce_sum(tf.cast(leaf, tf.float32)) for leaf in floats])
+        slopes = tape.gradient(total, list(self.params.values()))
+        dense = (tf.convert_to_tensor(one) if one is not None else None for one in slopes)
+        return {path: one for path, one in zip(self.params, dense, strict=True) if one is not None}
 
     @property
     def trainable_variables(self) -> tuple[Any, ...]:
