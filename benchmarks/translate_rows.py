@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import importlib
 import json
 import logging
 import warnings
@@ -29,7 +30,7 @@ from benchmarks.opinfo import UNWRITTEN, operators
 from clew import tree
 from clew.errors import CaptureError, GuardError, TranslationError
 from clew.translate.check import difference
-from clew.translate.program import conversion
+from clew.translate.program import SOURCES, conversion
 
 DTYPES = ("float32", "int64", "bool", "complex64", "float16", "bfloat16")
 TARGETS = ("jax", "numpy", "tensorflow")
@@ -267,6 +268,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--to", default="jax", choices=TARGETS, help="the target framework")
     parser.add_argument("--step", type=int, default=1, help="every Nth operator")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these operators, measured again")
+    parser.add_argument("--rows", action="store_true", help="only operators that have a row of their own")
     parser.add_argument("--again", action="store_true", help="measure again what is not equal throughout")
     parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES)
     parser.add_argument("--samples", type=int, default=12, help="at most so many of each operator and dtype")
@@ -282,7 +284,9 @@ def main() -> None:
     console = Console()
     done = {name for (to, name), row in _read(chosen.results).items()
             if to == chosen.to and not (chosen.again and _holes(row))}  # fmt: skip
-    names = chosen.only or [name for name in list(_by_name())[:: chosen.step] if name not in done]
+    table = importlib.import_module(SOURCES["torch"]).SOURCE.table
+    wanted = [name for name, found in _by_name().items() if not chosen.rows or table.find([found[0].name])]
+    names = chosen.only or [name for name in wanted[:: chosen.step] if name not in done]
     _measure(names, chosen, console)
     rows = list(_read(chosen.results).values())
     chosen.table.write_text(markdown(rows))

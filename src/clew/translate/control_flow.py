@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from clew.capture.control_flow.raising import raise_error
 from clew.ir.control_flow import Branch, Loop, cond, control_of, for_loop, inputs_of, while_loop
 from clew.ir.graph import Graph
+from clew.ir.guards import guard
 from clew.ir.node import Node
 from clew.translate.refusals import Untranslatable
 from clew.translate.values import Array, Items, Number, Opaque, Optional, Spec, Value, Zipped
@@ -358,6 +359,10 @@ def _loop(translator: Translator, node: Node, loop: Loop) -> Any:
         for one, keep in zip(values, only, strict=True)
     ]
     given = tuple(_spread(operands, only[len(carried) + len(items) :]))
+    if xp.jits and not loop.is_for and not loop.outputs and not loop.breaks:
+        found = _compiled_while(translator, loop, carried, operands)
+        if found is not None:
+            return found
     body = _Body(translator, loop.body, values, only, len(carried) if loop.is_for else -1)
     result = tuple(body.result) if body.result is not None else ()
     kept = tuple(_kept(body, before, after) for before, after in zip(carried, result, strict=False))
@@ -379,6 +384,39 @@ def _loop(translator: Translator, node: Node, loop: Loop) -> Any:
     parts = [writer.node("call_function", _getitem, (made, place)) for place in range(loop.results)]
     lists = [_collected(writer, part, one) for part, one in zip(parts[len(carried) :], collected, strict=True)]
     return (*(_merged(translator, part, one, one) for part, one in zip(parts, carried, strict=False)), *lists)
+
+
+def _compiled_while(translator: Translator, loop: Loop, carried: list[Any], operands: list[Any]) -> Any:
+    """The target's own loop, where it carries arrays alone that keep their kinds, and tests an array; else None."""
+    if not carried or not all(isinstance(one, Array) for one in carried):
+        return None
+    refusals = list(translator.program.refusals)
+    test, asked = _of_state(translator, loop.test, carried, operands)
+    body, result = _of_state(translator, loop.body, carried, operands)
+    stays = isinstance(result, (tuple, list)) and _same_kinds(tuple(result), tuple(carried))
+    plain = any(node.target in (guard, raise_error) for one in (test, body) for node in one.graph.nodes)
+    if not isinstance(asked, Array) or asked.ndim or not stays or plain:
+        translator.program.refusals[:] = refusals
+        return None
+    asked = asked if asked.dtype == "bool" else asked != 0
+    graphs = (test.close(asked), body.close(tuple(_strong(body, list(result)))))
+    state = tuple(translator.xp.astype(one, one.dtype) if one.spec.weak else one for one in carried)
+    return translator.xp.repeat_while(graphs, _spread(operands, _are_given(operands)), state)
+
+
+def _of_state(translator: Translator, graph: Graph, carried: list[Any], operands: list[Any]) -> tuple[_Body, Any]:
+    """A body that takes the operands and then all that is carried as one tuple; and what it gives."""
+    body = _Body.empty(translator)
+    known: dict[Node, Any] = {}
+    inputs = inputs_of(graph)
+    for node, value, keep in zip(inputs[len(carried) :], operands, _are_given(operands), strict=True):
+        known[node] = body._input(node, value) if keep else value
+    state = body.graph.placeholder("state")
+    for place, (node, value) in enumerate(zip(inputs, carried, strict=False)):
+        known[node] = body._of(body.writer.node("call_function", _getitem, (state, place)), value)
+    inner = type(translator)(translator.program, graph, body.writer, known)
+    inner.modes = list(translator.modes)
+    return body, inner.run()
 
 
 def _collected(writer: Writer, node: Node, one: Any) -> Any:

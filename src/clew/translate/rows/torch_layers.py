@@ -7,7 +7,7 @@ from typing import Any
 
 from clew.translate.refusals import Undecided, Untranslatable
 from clew.translate.rows.table import refuse_given, spread, taking
-from clew.translate.rows.torch_elementwise import TORCH, computed
+from clew.translate.rows.torch_elementwise import TORCH, computed, fitting
 from clew.translate.values import Array, Number
 
 # ---- products --------------------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def multi_dot(xp: Any, arrays: Any, *others: Any) -> Any:
 @TORCH.row("addmm", "baddbmm", "addmv")
 def addmm(xp: Any, x: Array, y: Array, z: Array, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """A product added to something."""
-    product = xp.matmul(y, z)
+    product, beta, alpha = xp.matmul(y, z), fitting(xp, beta, x.dtype), fitting(xp, alpha, x.dtype)
     return (x if beta == 1 else beta * x) + (product if alpha == 1 else alpha * product)
 
 

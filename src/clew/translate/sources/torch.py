@@ -22,7 +22,15 @@ from clew.passes.functionalize import functionalize
 from clew.passes.inline_modules import inline_modules
 from clew.translate.apart import Given
 from clew.translate.refusals import Refusal
-from clew.translate.rows import torch_aten, torch_creation, torch_indexing, torch_layers, torch_python, torch_reductions
+from clew.translate.rows import (
+    torch_aten,
+    torch_creation,
+    torch_indexing,
+    torch_layers,
+    torch_python,
+    torch_recurrent,
+    torch_reductions,
+)
 from clew.translate.rows.torch_elementwise import TORCH
 from clew.translate.sources.source import NOTHING, Source
 from clew.translate.sources.torch_decompositions import Decompositions, Kind
@@ -30,7 +38,7 @@ from clew.translate.sources.torch_modules import enter_layers
 from clew.translate.values import Dtype, Place
 from clew.translate.writer import mapped
 
-ROWS = (torch_aten, torch_creation, torch_indexing, torch_layers, torch_python, torch_reductions)
+ROWS = (torch_aten, torch_creation, torch_indexing, torch_layers, torch_python, torch_recurrent, torch_reductions)
 """The files of rows; importing them fills the table."""
 
 _IN_PLACE: dict[Callable[..., Any], str] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -19,12 +19,13 @@ import numpy
 from clew import tree
 from clew.capture.recording.outputs import rebuild, rebuild_mapping
 from clew.frameworks.jax.private import is_compiling
+from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.translate.refusals import Untranslatable
 from clew.translate.result import Translated
 from clew.translate.targets.namespace import Namespace
 from clew.translate.values import Array, Number, Spec, Value
-from clew.translate.writer import leaves_of, mapped
+from clew.translate.writer import Writer, leaves_of, mapped, nodes_of
 
 _NARROW = {"int64": "int32", "uint64": "uint32"}
 _WIDE = {"float64": "float32", "complex128": "complex64"}
@@ -111,6 +112,13 @@ class JaxNamespace(Namespace):
         node = self.writer.node("call_function", jax.lax.cond, (predicate, *bodies, *operands))
         return self.writer.wrap(node, results, True)
 
+    def repeat_while(self, bodies: Sequence[Any], operands: Sequence[Any], state: tuple[Array, ...]) -> Any:
+        functions = bodies
+        if operands:
+            functions = [self.writer.node("call_function", functools.partial, (body, *operands)) for body in bodies]
+        node = self.writer.node("call_function", repeat_while, (*functions, state))
+        return self.writer.wrap(node, tuple(Spec(one.spec.shape, one.dtype) for one in state), True)
+
     # ---- our own functions -------------------------------------------------------------------------------------------
 
     def softmax(self, x: Array, axis: int) -> Array:
@@ -183,6 +191,25 @@ class JaxNamespace(Namespace):
         )  # fmt: skip
         return made
 
+    def scan(self, step: Any, state: tuple[Any, ...], items: Array, operands: tuple[Any, ...]) -> tuple[Any, Array]:
+        writer = Writer(Graph(), type(self), self.writer._notes)
+        writer.origin, inner = self.writer.origin, writer.namespace
+        others = [writer.wrap(writer.graph.placeholder(f"given_{place}"), Spec(one.spec.shape, one.dtype), True)
+                  for place, one in enumerate(operands)]  # fmt: skip
+        carried = writer.graph.placeholder("state")
+        parts = tuple(writer.wrap(writer.node("call_function", operator.getitem, (carried, place)), one.spec, True)
+                      for place, one in enumerate(state))  # fmt: skip
+        item = writer.wrap(writer.graph.placeholder("item"), Spec(items.spec.shape[1:], items.dtype), True)
+        new, found = step(inner, parts, item, *others)
+        new = tuple(inner.cast(one, old.dtype) for one, old in zip(new, state, strict=True))
+        writer.graph.output(nodes_of((new, found)))
+        body = self.writer.node("call_function", functools.partial, (writer.graph, *operands))
+        node = self.writer.node("call_function", jax.lax.scan, (body, state, items))
+        specs = (tuple(Spec(one.spec.shape, one.dtype) for one in state),
+                 Spec((items.spec.shape[0], *found.spec.shape), found.dtype))  # fmt: skip
+        made: tuple[Any, Array] = self.writer.wrap(node, specs, True)
+        return made
+
     def running(self, x: Array, how: str, axis: int) -> Array:
         made: Array = self.writer.call(jax.lax.cummax if how == "max" else jax.lax.cummin, x, axis=axis)
         return made
@@ -208,6 +235,18 @@ class JaxNamespace(Namespace):
 
     def split_key(self, key: Value, number: int) -> Any:
         return self.writer.node("call_function", jax.random.fold_in, (key, number))
+
+
+@pure
+def repeat_while(test: Callable[[Any], Any], body: Callable[[Any], Any], state: Any) -> Any:
+    """``jax.lax.while_loop`` where JAX traces; a loop of Python's elsewhere, through which gradients flow backwards."""
+    while True:
+        try:
+            if not test(state):
+                return state
+        except jax.errors.TracerBoolConversionError:
+            return jax.lax.while_loop(test, body, state)
+        state = body(state)
 
 
 def _number(leaf: Any) -> Any:

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy
 
+from clew.ir.control_flow import for_loop
+from clew.ir.graph import Graph
 from clew.translate.refusals import Untranslatable
 from clew.translate.values import Array, Items, Number, Opaque, Spec
-from clew.translate.writer import Writer, any_differentiable, leaves_of, mapped
+from clew.translate.writer import Writer, any_differentiable, leaves_of, mapped, nodes_of
 
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 LOWEST = {"float16": -65504.0, "bfloat16": -3.3895313892515355e38, "float32": -3.4028234663852886e38,
@@ -87,6 +89,10 @@ class Namespace:
     def branch(self, predicate: Array, bodies: Sequence[Any], operands: Any, results: Any) -> Any:
         """A branch on an array as a call of the target's; None if Python's own has to do."""
         return None
+
+    def repeat_while(self, bodies: Sequence[Any], operands: Sequence[Any], state: tuple[Array, ...]) -> Any:
+        """The target's own loop over a state of arrays: a test and a body, which take the operands and the state."""
+        raise Untranslatable(f"{self.framework} has no loop of its own")
 
     def is_compiling(self) -> Any:
         """Whether the framework's compiler traces the program while it runs."""
@@ -371,6 +377,31 @@ class Namespace:
         """The largest or smallest item so far along an axis; nan stays."""
         raise Untranslatable(f"{self.framework} has no running extreme")
 
+    def scan(self, step: Any, state: tuple[Any, ...], items: Array, operands: tuple[Any, ...]) -> tuple[Any, Array]:
+        """``state, y = step(xp, state, item, *operands)`` for each item of the first axis; all ``y`` as one array."""
+        inner, (parts, item, others) = self.scan_body(state, items, operands)
+        new, found = step(inner, parts, item, *others)
+        inner.writer.graph.output(nodes_of((*_alike(inner, new, state), found)))
+        writer = self.writer
+        args = (items, inner.writer.graph, state, operands, 1)
+        node = writer.node("call_function", for_loop, args)
+        results = [writer.node("call_function", _getitem, (node, place)) for place in range(len(state) + 1)]
+        last = tuple(writer.wrap(made, one.spec, True) for made, one in zip(results, state, strict=False))
+        stacked = writer.node("call_function", self.function("stack"), (results[-1],), {"axis": 0})
+        return last, writer.wrap(stacked, Spec((items.spec.shape[0], *found.spec.shape), found.dtype), True)
+
+    def scan_body(self, state: Any, items: Array, operands: Any) -> tuple[Namespace, tuple[Any, Any, Any]]:
+        """The namespace of the body of a scan, and its inputs: the state, an item, the operands."""
+        writer = Writer(Graph(), type(self), self.writer._notes)
+        writer.origin = self.writer.origin
+
+        def input(name: str, spec: Spec) -> Any:
+            return writer.wrap(writer.graph.placeholder(name), Spec(spec.shape, spec.dtype), True)
+
+        parts = tuple(input(f"state_{place}", one.spec) for place, one in enumerate(state))
+        item = input("item", Spec(items.spec.shape[1:], items.dtype))
+        return writer.namespace, (parts, item, tuple(input(f"given_{k}", one.spec) for k, one in enumerate(operands)))
+
     def normalized(self, x: Array, axes: tuple[int, ...], eps: Any) -> Array:
         """Mean zero and variance one over these axes."""
         mean = self.mean(x, axis=axes, keepdims=True)
@@ -394,6 +425,12 @@ class Namespace:
         if empty is not None:
             weights = self.where(empty, 0.0, weights)
         return self.matmul(weights, v)
+
+
+def _alike(xp: Namespace, new: tuple[Any, ...], state: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A new state in the dtypes of the old one."""
+    return tuple(xp.astype(one, old.dtype) if one.dtype != old.dtype or one.spec.weak else one
+                 for one, old in zip(new, state, strict=True))  # fmt: skip
 
 
 _memory: dict[Any, Any] = {}
