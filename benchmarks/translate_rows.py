@@ -1,8 +1,8 @@
 """Every row of torch's table, judged by torch's own samples: ``python -m benchmarks.translate_rows [--to jax]``.
 
-Each operator of the list that torch keeps for its own tests is captured on its samples, translated and compared, for each
-dtype that both frameworks have: equal, refused with the reason, or WRONG. Each outcome is appended to a results file at
-once and a second run goes on where the first one stopped. The page of holes goes to docs/translate_rows.md.
+Each operator of the list that torch keeps for its own tests is captured on its samples, translated and compared, for
+each dtype that both frameworks have: equal, refused with the reason, or WRONG. Each outcome is appended to a results
+file at once and a second run goes on where the first one stopped. The page of holes goes to docs/translate_rows.md.
 """
 
 from __future__ import annotations
@@ -220,9 +220,12 @@ def _good(outcomes: dict[str, int]) -> int:
 def markdown(rows: list[Row]) -> str:
     """The whole page."""
     lines = ["# Rows of torch, and their holes", ""]
-    lines += ["torch's functions, each on the samples that torch keeps for its own tests, translated and compared; written",
-              "by `python -m benchmarks.translate_rows`. A pair is an operator and a dtype. \"In part\": some samples are",
-              "refused. Left out: what clew does not capture, and samples that torch itself refuses.", ""]  # fmt: skip
+    lines += [
+        "torch's functions, each on samples that torch keeps for its own tests, translated and compared; written by",
+        "`python -m benchmarks.translate_rows`. A pair is an operator and a dtype. In part: some samples are refused.",
+        "Left out: what Clew does not capture, and samples that torch itself refuses.",
+        "",
+    ]
     for to in sorted({row["to"] for row in rows}):
         part = sorted((row for row in rows if row["to"] == to), key=lambda row: row["name"])
         counts = counted(part)

@@ -66,7 +66,8 @@ class _Pair:
             if same.all():
                 return ""
             furthest = numpy.nanmax(numpy.where(same, 0.0, abs(left - right)))
-        return f"{int((~same).sum())} of {same.size} numbers differ, by up to {furthest:.3g} (allowed: {max(atol, rtol):g})"
+        count, allowed = int((~same).sum()), max(atol, rtol)
+        return f"{count} of {same.size} numbers differ, by up to {furthest:.3g} (allowed: {allowed:g})"
 
 
 def compare(made: Any, fn: Any, inputs: Any, atol: float, rtol: float, gradients: bool) -> list[Case]:

@@ -13,7 +13,23 @@ from clew.translate.rows.table import Table
 from clew.translate.values import Array, Items, Number, Opaque, Value, Zipped
 
 _MATH = (math.sqrt, math.floor, math.ceil, math.log, math.exp, math.prod, math.pow, math.sin, math.cos, math.isqrt)
-_BUILTINS = (sorted, tuple, max, min, int, float, range, bool, round, sum, list, reversed, has_items, rest_of, first_item)
+_BUILTINS = (
+    sorted,
+    tuple,
+    max,
+    min,
+    int,
+    float,
+    range,
+    bool,
+    round,
+    sum,
+    list,
+    reversed,
+    has_items,
+    rest_of,
+    first_item,
+)
 
 
 def _on_numbers(function: Callable[..., Any]) -> Callable[..., Any]:

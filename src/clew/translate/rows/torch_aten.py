@@ -14,15 +14,16 @@ from clew.translate.values import Array
 
 OTHERWISE = frozenset(
     "batch_norm binary_cross_entropy_with_logits bilinear cosine_similarity cross_entropy dropout elu embedding "
-    "group_norm instance_norm interpolate l1_loss layer_norm mse_loss nll_loss normalize one_hot pad rms_norm tensordot "
-    "_reshape_alias bernoulli __getitem__ tensor as_tensor stack_list einsum".split()
+    "group_norm instance_norm interpolate l1_loss layer_norm mse_loss nll_loss normalize one_hot pad rms_norm "
+    "tensordot _reshape_alias bernoulli __getitem__ tensor as_tensor einsum".split()
 )
 """ATen's functions that take other arguments than torch's of the same name."""
 
 ELEMENTWISE = frozenset(
-    "abs acos acosh asin asinh atan atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor ceil cos cosh div eq erf "
-    "exp exp2 expm1 floor fmax fmin fmod ge gt hypot imag isfinite le log log10 log1p log2 lt maximum minimum mul ne neg "
-    "nextafter pow real reciprocal remainder round rsqrt sign signbit sin sinh sqrt sub tan tanh trunc where".split()
+    "abs acos acosh asin asinh atan atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor ceil cos cosh div eq "
+    "erf exp exp2 expm1 floor fmax fmin fmod ge gt hypot imag isfinite le log log10 log1p log2 lt maximum minimum mul "
+    "ne neg nextafter pow real reciprocal remainder round rsqrt sign signbit sin sinh sqrt sub tan tanh trunc "
+    "where".split()
 )
 """Primitives that are torch's functions of the same name; the others mean something else."""
 
@@ -32,7 +33,12 @@ TORCH.add("aten.lift_fresh_copy", TORCH.rows["clone"])
 
 @TORCH.row("aten.embedding")
 def embedding(
-    xp: Any, weight: Array, indices: Array, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+    xp: Any,
+    weight: Array,
+    indices: Array,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
 ) -> Any:
     """Rows of a table."""
     return torch_indexing.embedding(xp, indices, weight, None if padding_idx < 0 else padding_idx)

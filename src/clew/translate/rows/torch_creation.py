@@ -11,7 +11,7 @@ from typing import Any
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows.torch_elementwise import TORCH
 from clew.translate.rows.torch_shapes import sizes
-from clew.translate.values import Array, Number, Value
+from clew.translate.values import Array, Value
 
 _PLACES = ("device", "layout", "requires_grad", "pin_memory", "memory_format", "non_blocking", "copy")
 

@@ -20,9 +20,7 @@ def matmul(xp: Any, x: Array, y: Array) -> Any:
 
 
 @TORCH.row("_grouped_mm", "nn.functional.grouped_mm", "ops.transformers.grouped_mm_fallback")
-def grouped_matmul(
-    xp: Any, x: Array, y: Array, *, offs: Any = None, bias: Any = None, out_dtype: Any = None
-) -> Any:
+def grouped_matmul(xp: Any, x: Array, y: Array, *, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
     """A product for each group of rows with a matrix of its own; ``offs`` says where the groups end."""
     refuse_given("grouped_mm", bias=bias)
     if offs is None or x.ndim != 2 or y.ndim != 3:

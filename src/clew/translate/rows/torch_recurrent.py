@@ -1,7 +1,7 @@
 """torch's recurrent layers and cells: LSTM, GRU and plain ones.
 
-A layer goes along the time axis step by step (``Namespace.scan``), so that lengths stay free; what the inputs contribute
-is computed for all steps at once before.
+A layer goes along the time axis step by step (``Namespace.scan``), so that lengths stay free; what the inputs
+contribute is computed for all steps at once before.
 """
 
 from __future__ import annotations

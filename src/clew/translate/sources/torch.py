@@ -134,9 +134,7 @@ class TorchSource(Source):
             function = getattr(torch.Tensor, str(node.target), None)
             if not (args and isinstance(args[0], Given)):
                 return None
-        elif node.op != "call_function" or node.target is getattr:
-            return None
-        elif package_of(function) != "torch" and not isinstance(function, torch.jit.ScriptFunction):
+        elif node.op != "call_function" or node.target is getattr or not _is_of_torch(function):
             return None
         args, kwargs = mapped((args, kwargs), _as_torch)
         kinds = [Kind(kind.dtype, _shape(kind), fixed) if number is None else number for kind, fixed, number in given]
@@ -176,6 +174,10 @@ class TorchSource(Source):
         if not name.endswith("_") or name.endswith("__") or name == "requires_grad_":
             return None
         return name[:-1], 0
+
+
+def _is_of_torch(function: Any) -> bool:
+    return package_of(function) == "torch" or isinstance(function, torch.jit.ScriptFunction)
 
 
 def _as_torch(leaf: Any) -> Any:

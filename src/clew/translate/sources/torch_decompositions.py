@@ -34,7 +34,12 @@ _RELATIONS = {
     sympy.Eq: operator.eq, sympy.Ne: operator.ne, sympy.Lt: operator.lt, sympy.Le: operator.le, sympy.Gt: operator.gt,
     sympy.Ge: operator.ge,
 }  # fmt: skip
-_BY_NAME = {"FloorDiv": operator.floordiv, "CleanDiv": operator.floordiv, "Mod": operator.mod, "PythonMod": operator.mod}
+_BY_NAME = {
+    "FloorDiv": operator.floordiv,
+    "CleanDiv": operator.floordiv,
+    "Mod": operator.mod,
+    "PythonMod": operator.mod,
+}
 _MOST_STEPS, _LARGEST = 2000, 4096
 
 
@@ -96,13 +101,14 @@ class Decompositions:
             filled, named = mapped((args, kwargs), lambda leaf: values[leaf.place] if isinstance(leaf, Given) else leaf)
             return function(*filled, **named)
 
-        for free in (True, False):
-            try:
-                with _silence():
-                    return _Tracing(self._without_rows(), given, free).traced(run)
-            except Exception:  # torch's tracer raises anything: then the call has no parts
-                continue
-        return None
+        with _silence():
+            return self._traced(run, given, True) or self._traced(run, given, False)
+
+    def _traced(self, run: Callable[..., Any], given: list[Any], free: bool) -> Apart | None:
+        try:
+            return _Tracing(self._without_rows(), given, free).traced(run)
+        except Exception:  # torch's tracer raises anything: then the call has no such parts
+            return None
 
     def _without_rows(self) -> dict[Any, Callable[..., Any]]:
         """torch's decompositions of those functions that have no row."""
