@@ -198,7 +198,7 @@ def _chosen(translator: Translator, predicate: Any, bodies: Any, results: Any, r
                for result, raises in zip(results, raising, strict=True)]  # fmt: skip
     graphs = [body.close(result) for body, result in zip(bodies, spelled, strict=True)]
     node = translator.writer.node("call_function", cond, (predicate, *graphs, tuple(given)))
-    return _merged(translator, node, *results, predicate)
+    return _merged(translator, node, results[0], results[1], predicate)
 
 
 def _truths(body: _Body, result: Any, beside: Any, plain: bool) -> Any:

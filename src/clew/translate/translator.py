@@ -149,7 +149,7 @@ class Translator:
             self.xp.wanted = None  # rows of other nodes must not see it
             self.xp.wanted = self.wanted(node.value_type)
             value = self._there(self._translated(node))
-            self._check(node, value)
+            self._check(value)
         except Untranslatable as error:
             if not self._is_consequence(node):
                 self.program.refuse(node, str(error))
@@ -188,7 +188,7 @@ class Translator:
             found = None
         return Opaque(self.writer, made, REFUSED) if found is None else self.writer.wrap(made, found, True)
 
-    def _check(self, node: Node, value: Any) -> None:
+    def _check(self, value: Any) -> None:
         """Whether a value is what the source gives for the example."""
         wanted = self.xp.wanted
         if wanted is None or not isinstance(value, Array):
@@ -326,7 +326,7 @@ class Translator:
             if row is None:
                 raise Untranslatable(NO_ROW)
             found = self._run(row, args, kwargs)
-            self._check(node, found)
+            self._check(found)
             return found
         except Untranslatable as error:
             if any(isinstance(leaf, (Opaque, Optional)) for leaf in leaves_of((args, kwargs))):

@@ -29,13 +29,13 @@ def _reduced(xp: Any, name: str, x: Array, dim: Any, keepdim: bool, **given: Any
 @TORCH.row("sum")
 def sum_row(xp: Any, x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None) -> Any:
     """A sum in the dtype that torch has for it."""
-    return _reduced(xp, "sum", xp.to_wanted(x), dim if axis is None else axis, keepdim)
+    return xp.to_wanted(_reduced(xp, "sum", xp.to_wanted(x), dim if axis is None else axis, keepdim))
 
 
 @TORCH.row("nansum")
 def nansum(xp: Any, x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """A sum without nan."""
-    return _reduced(xp, "nansum", xp.to_wanted(x), dim, keepdim)
+    return xp.to_wanted(_reduced(xp, "nansum", xp.to_wanted(x), dim, keepdim))
 
 
 @TORCH.row("mean")
@@ -47,7 +47,7 @@ def mean(xp: Any, x: Array, dim: Any = None, keepdim: bool = False, *, dtype: An
 @TORCH.row("prod")
 def prod(xp: Any, x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """A product."""
-    return _reduced(xp, "prod", xp.to_wanted(x), dim, keepdim)
+    return xp.to_wanted(_reduced(xp, "prod", xp.to_wanted(x), dim, keepdim))
 
 
 @TORCH.row("all", "_is_all_true")
@@ -165,14 +165,14 @@ def cumsum(xp: Any, x: Array, dim: Any = None, *, dtype: Any = None, axis: Any =
     """Running sums."""
     dim = dim if axis is None else axis
     x = xp.to_wanted(x)
-    return xp.cumsum(x, axis=dim) if x.ndim else x
+    return xp.to_wanted(xp.cumsum(x, axis=dim)) if x.ndim else x
 
 
 @TORCH.row("cumprod")
 def cumprod(xp: Any, x: Array, dim: Any, *, dtype: Any = None) -> Any:
     """Running products."""
     x = xp.to_wanted(x)
-    return xp.cumprod(x, axis=dim) if x.ndim else x
+    return xp.to_wanted(xp.cumprod(x, axis=dim)) if x.ndim else x
 
 
 def _running_extreme(name: str) -> None:

@@ -8,6 +8,7 @@ writes.
 
 from __future__ import annotations
 
+import functools
 import logging
 import operator
 from collections.abc import Callable, Iterator
@@ -15,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import sympy
 import torch
 from torch._decomp import decomposition_table
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -30,16 +30,13 @@ from clew.translate.rows.torch_aten import ELEMENTWISE, OTHERWISE
 from clew.translate.values import Dtype, Place
 from clew.translate.writer import leaves_of, mapped
 
-_RELATIONS = {
-    sympy.Eq: operator.eq, sympy.Ne: operator.ne, sympy.Lt: operator.lt, sympy.Le: operator.le, sympy.Gt: operator.gt,
-    sympy.Ge: operator.ge,
+_OF_TWO = {
+    "Equality": operator.eq, "Unequality": operator.ne, "StrictLessThan": operator.lt, "LessThan": operator.le,
+    "StrictGreaterThan": operator.gt, "GreaterThan": operator.ge, "FloorDiv": operator.floordiv,
+    "CleanDiv": operator.floordiv, "Mod": operator.mod, "PythonMod": operator.mod,
 }  # fmt: skip
-_BY_NAME = {
-    "FloorDiv": operator.floordiv,
-    "CleanDiv": operator.floordiv,
-    "Mod": operator.mod,
-    "PythonMod": operator.mod,
-}
+_OF_MANY = {"Add": operator.add, "Mul": operator.mul}
+"""The classes of sympy's expressions that torch's conditions on sizes consist of."""
 _MOST_STEPS, _LARGEST = 2000, 4096
 
 
@@ -231,19 +228,16 @@ def _condition(expression: Any, symbols: dict[Any, Any]) -> Any:
     """An expression of sympy's as one of ours."""
     if expression in symbols:
         return symbols[expression]
-    if isinstance(expression, (int, sympy.Integer)):
+    if getattr(expression, "is_Integer", False) or isinstance(expression, int):
         return int(expression)
-    parts = [_condition(one, symbols) for one in expression.args]
-    kind = _RELATIONS.get(type(expression)) or _BY_NAME.get(type(expression).__name__)
-    if kind is not None:
-        return Call(kind, tuple(parts))
-    if isinstance(expression, (sympy.Add, sympy.Mul)):
-        found, *rest = parts
-        for one in rest:
-            found = Call(operator.add if isinstance(expression, sympy.Add) else operator.mul, (found, one))
-        return found
-    if isinstance(expression, sympy.Pow) and isinstance(parts[1], int) and parts[1] > 0:
-        return Call(operator.pow, tuple(parts))
+    name = type(expression).__name__
+    first, *rest = [_condition(one, symbols) for one in expression.args] or [None]
+    if name in _OF_TWO and len(rest) == 1:
+        return Call(_OF_TWO[name], (first, *rest))
+    if name in _OF_MANY:
+        return functools.reduce(lambda one, other: Call(_OF_MANY[name], (one, other)), rest, first)
+    if name == "Pow" and isinstance(rest[0], int) and rest[0] > 0:
+        return Call(operator.pow, (first, rest[0]))
     raise NotImplementedError(f"a condition {expression}")
 
 

@@ -41,7 +41,7 @@ _NAMES: dict[str, Any] = {
 _NUMPY = frozenset(
     "swapaxes moveaxis tril triu diagonal diag rot90 kron cross tensordot vstack hstack dstack log2 log10 exp2 "
     "signbit deg2rad rad2deg sinc cbrt isposinf isneginf isreal nansum count_nonzero full_like meshgrid logaddexp "
-    "array_split vander ravel dot".split()
+    "array_split vander ravel dot broadcast_arrays".split()
 )
 """Functions of ``tf.experimental.numpy``, which takes its names and meanings from NumPy."""
 _TWO = frozenset("maximum minimum arctan2 hypot logaddexp logical_and logical_or logical_xor nextafter".split())
