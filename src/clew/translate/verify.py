@@ -18,9 +18,13 @@ from typing import Any
 import numpy
 
 from clew import tree
+from clew.capture.current_capture import LOCK
+from clew.capture.options import Options
 from clew.errors import ClewError, GuardError
+from clew.ir.guests import guest
 from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node
+from clew.runtime.choose import make_captured
 from clew.tools.cases import EQUAL, GUARDED, SEED, WRONG, Call, Case, calls_from, gone, named
 from clew.translate.check import TOLERANCES
 from clew.translate.program import SOURCES, conversion, prepared_graph
@@ -171,11 +175,13 @@ def _slopes_differ(pair: _Pair, call: Call) -> str:
 def _first_node(pair: _Pair, call: Call) -> Node | None:
     """The first node of the translation whose value is not that of the original's node of the same name."""
     try:
-        api = importlib.import_module("clew.api")
-        with pair.source.undisturbed(pair.fn):
-            captured = api.trace(pair.fn, *copy.deepcopy(call))
-            knows = importlib.import_module(SOURCES[pair.made.translated_from])
-            graph, constants = prepared_graph(captured.graph, knows)
+        package = pair.made.translated_from
+        found = guest(package)
+        assert found is not None
+        with pair.source.undisturbed(pair.fn), LOCK:
+            captured = found.capture(pair.fn, *copy.deepcopy(call), Options.of())
+            program = make_captured(package, captured, "original", False)
+            graph, constants = prepared_graph(program.graph, importlib.import_module(SOURCES[package]))
             there = _Noting(graph, constants)
             there.run(*copy.deepcopy(call[0]), **copy.deepcopy(call[1]))
     except (ClewError, RuntimeError, TypeError, ValueError, AttributeError):

@@ -238,15 +238,15 @@ class JaxNamespace(Namespace):
 
 
 @pure
-def repeat_while(test: Callable[[Any], Any], body: Callable[[Any], Any], state: Any) -> Any:
+def repeat_while(test: Callable[[Any], Any], body: Callable[[Any], Any], values: Any) -> Any:
     """``jax.lax.while_loop`` where JAX traces; a loop of Python's elsewhere, through which gradients flow backwards."""
     while True:
         try:
-            if not test(state):
-                return state
+            if not test(values):
+                return values
         except jax.errors.TracerBoolConversionError:
-            return jax.lax.while_loop(test, body, state)
-        state = body(state)
+            return jax.lax.while_loop(test, body, values)
+        values = body(values)
 
 
 def _number(leaf: Any) -> Any:

@@ -390,7 +390,7 @@ class Namespace:
         stacked = writer.node("call_function", self.function("stack"), (results[-1],), {"axis": 0})
         return last, writer.wrap(stacked, Spec((items.spec.shape[0], *found.spec.shape), found.dtype), True)
 
-    def scan_body(self, state: Any, items: Array, operands: Any) -> tuple[Namespace, tuple[Any, Any, Any]]:
+    def scan_body(self, state: tuple[Any, ...], items: Array, operands: Any) -> tuple[Namespace, tuple[Any, Any, Any]]:
         """The namespace of the body of a scan, and its inputs: the state, an item, the operands."""
         writer = Writer(Graph(), type(self), self.writer._notes)
         writer.origin = self.writer.origin
