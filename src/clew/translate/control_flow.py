@@ -64,9 +64,7 @@ class _Body:
                 known[node] = self._input(node, value) if only[place] else value
         inner = type(translator)(translator.program, body, self.writer, known)
         inner.modes = list(translator.modes)
-        refused = len(translator.program.refusals)
         self.result = inner.run()
-        self.refused = len(translator.program.refusals) > refused
 
     @classmethod
     def empty(cls, translator: Translator) -> _Body:
@@ -145,34 +143,15 @@ def _branch(translator: Translator, branch: Branch) -> Any:
     if isinstance(predicate, Opaque) and not _is_maybe(predicate):
         raise Untranslatable(predicate.reason or "a branch on a value of which nothing is known")
     only = _are_given(operands)
-    refused = len(translator.program.refusals)
     bodies = [_Body(translator, body, operands, only) for body in branch.bodies]
     given = _spread(operands, only)
     if isinstance(predicate, Array):
         return _on_data(translator, predicate, bodies, given)
     raising = [_raises(body) for body in branch.bodies]
-    if isinstance(predicate, Number) and predicate.of_compiler:
-        plain = 0 if predicate.value else 1
-        both = (bodies[plain].result, bodies[1 - plain].result)
-        if not bodies[plain].refused and (bodies[1 - plain].refused or not _can_merge(*both)):
-            _give_up(translator, bodies[1 - plain], refused)
-            raising[1 - plain] = True
     one, other = (body.result for body in bodies)
     one, other = other if raising[0] else one, one if raising[1] else other
     one, other = _truths(bodies[0], one, other, True), _truths(bodies[1], other, one, True)
     return _chosen(translator, predicate, bodies, (one, other), raising, given)
-
-
-def _give_up(translator: Translator, body: _Body, refused: int) -> None:
-    """Let the side that only compiled calls take raise an error: what stands in its way is no matter to plain ones."""
-    found = translator.program.refusals[refused:]
-    del translator.program.refusals[refused:]
-    told = "; ".join(dict.fromkeys(str(one) for one in found)) or "values of one kind on both sides"
-    translator.writer.note("a side that only compiled calls take cannot be carried over: they raise an error there")
-    for node in reversed(list(body.graph.nodes)):
-        if node.op != "placeholder":
-            body.graph.erase_node(node)
-    body.writer.node("call_function", raise_error, (NotImplementedError, f"compiled, the program would need {told}"))
 
 
 def _on_data(translator: Translator, predicate: Array, bodies: list[_Body], given: list[Any]) -> Any:
@@ -302,20 +281,6 @@ def _is_maybe(value: Any) -> bool:
     return isinstance(value, Opaque) and value.reason == MAYBE
 
 
-def _can_merge(one: Any, other: Any) -> bool:
-    """Whether something is known of a result that comes from one of these sides."""
-    if isinstance(one, (tuple, list)) and type(one) is type(other) and len(one) == len(other):
-        return all(map(_can_merge, one, other))
-    if isinstance(one, Array) and isinstance(other, Array):
-        return one.dtype == other.dtype and one.ndim == other.ndim
-    plain = (Number, bool, int, float)
-    if isinstance(one, plain) and isinstance(other, plain):
-        return True
-    if isinstance(one, Value) or isinstance(other, Value):
-        return all(side is None or isinstance(side, (Array, Optional)) for side in (one, other))
-    return type(one) is type(other) and bool(one == other)
-
-
 def _merged(translator: Translator, node: Node, one: Any, other: Any, predicate: Any = None) -> Any:
     """What is known of a result that comes from one of two sides."""
     writer = translator.writer
@@ -332,10 +297,7 @@ def _merged(translator: Translator, node: Node, one: Any, other: Any, predicate:
     plain = (Number, bool, int, float)
     if isinstance(one, plain) and isinstance(other, plain):
         taken = other if isinstance(predicate, Number) and not predicate.value else one
-        made = Number(writer, node, taken.value if isinstance(taken, Number) else taken)
-        sides = (side for side in (one, other, predicate) if isinstance(side, Value))
-        made.of_compiler = isinstance(predicate, Number) and all(getattr(side, "of_compiler", False) for side in sides)
-        return made
+        return Number(writer, node, taken.value if isinstance(taken, Number) else taken)
     arrays = [side for side in (one, other) if isinstance(side, (Array, Optional))]
     kinds = {(side.spec.dtype, len(side.spec.shape)) for side in arrays}
     if len(kinds) == 1 and all(side is None or isinstance(side, (Array, Optional)) for side in (one, other)):

@@ -22,7 +22,7 @@ from clew.errors import CaptureError, MissingFramework
 from clew.frameworks import PACKAGES
 from clew.ir.arguments import nested_graphs
 from clew.ir.graph import Graph
-from clew.ir.guards import guard
+from clew.ir.guards import Call, Guard, guard
 from clew.ir.guests import guest, package_of
 from clew.ir.node import Node
 from clew.passes.program import graph_in
@@ -101,14 +101,33 @@ def _framework_of(program: Any, graph: Graph) -> str:
 
 
 def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, list[Refusal]]:
-    knows = importlib.import_module(SOURCES[source])
-    target = importlib.import_module(TARGETS[to])
+    """The translation, or what stands in its way; for plain calls alone where only compiled ones cannot be."""
+    knows, target = importlib.import_module(SOURCES[source]), importlib.import_module(TARGETS[to])
+    made, refusals = _attempt(program, graph, knows, target, target.NAMESPACE)
+    plain = getattr(target, "PLAIN", None)
+    if refusals and plain is not None:
+        namespace, is_compiling = plain
+        made, others = _attempt(program, graph, knows, target, namespace)
+        if others:
+            return None, others
+        told = "; ".join(dict.fromkeys(map(str, refusals)))
+        reason = f"what compiled calls do in the original cannot be carried over: {told}"
+        never = Guard(Call(is_compiling, ()), "equals", False, "mode", None, reason, "no compiler traces the program")
+        made._graph.set_guards((never, *made._graph.guards.entry))
+        made.notes = (*made.notes, f"it runs, but cannot be compiled: {told}")
+    if made is not None:
+        made.translated_from = source
+        vars(made)["_original_example"] = vars(program).get("_example")
+    return made, [] if made is not None else refusals
+
+
+def _attempt(program: Any, graph: Graph, knows: Any, target: Any, namespace: Any) -> tuple[Any, list[Refusal]]:
     prepared = _copied(graph)
     constants: dict[str, Any] = {}
     refusals = knows.prepare(prepared, constants)
-    source_of = knows.SOURCE()
-    enter_guards(prepared, source_of.implied)
-    shared = Program(source_of, target.NAMESPACE, prepared.owning_module, constants)
+    source = knows.SOURCE()
+    enter_guards(prepared, source.implied)
+    shared = Program(source, namespace, prepared.owning_module, constants)
     shared.refusals += refusals
     shared.examples = _examples(program)
     shared.assigned = assigned_paths((prepared, *nested_graphs(prepared)))
@@ -120,8 +139,6 @@ def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, 
     made = target.make(result.written, shared.params, shared.state, name, tuple(shared.kinds))
     made.needs_key, made.draws, made.notes = result.key is not None, result.draws > 0, tuple(shared.notes)
     made.changes_state = bool(shared.assigned or shared.versions)
-    made.translated_from = source
-    vars(made)["_original_example"] = vars(program).get("_example")
     made._graph.lint()
     return made, []
 

@@ -131,13 +131,11 @@ class Array(_Operators, Value):
 class Number(_Operators, Value):
     """A plain number of the running program; ``value`` is the example's."""
 
-    __slots__ = ("of_compiler", "value")
+    __slots__ = ("value",)
 
     def __init__(self, writer: Writer, node: Node, value: Any) -> None:
         super().__init__(writer, node)
         self.value = value
-        self.of_compiler = False
-        """Whether it says whether a compiler traces the program, and depends on nothing else."""
 
     def _refuse(self) -> Any:
         raise Untranslatable("the translation would depend on a size or number that is not fixed")

@@ -109,10 +109,9 @@ class Writer:
             raise Untranslatable(f"{getattr(function, '__name__', function)} of a list of arrays")
         node = self.node("call_function", function, args)
         found = function(*examples_of(args))
-        made = Number(self, node, found) if isinstance(found, (range, list, tuple)) else self.wrap(node, found, False)
-        if isinstance(made, Number):
-            made.of_compiler = all(getattr(one, "of_compiler", False) for one in args if isinstance(one, Value))
-        return made
+        if isinstance(found, (range, list, tuple)):
+            return Number(self, node, found)
+        return self.wrap(node, found, False)
 
     def attribute(self, value: Any, name: str, found: Any) -> Any:
         """The attribute of an object, which is ``found`` for the example."""

@@ -99,9 +99,7 @@ class JaxNamespace(Namespace):
         return made
 
     def is_compiling(self) -> Any:
-        made = Number(self.writer, self.writer.node("call_function", is_compiling, ()), False)
-        made.of_compiler = True
-        return made
+        return Number(self.writer, self.writer.node("call_function", is_compiling, ()), False)
 
     def stop_gradient(self, x: Array) -> Array:
         made: Array = self.writer.call(jax.lax.stop_gradient, x)
@@ -327,4 +325,12 @@ def _put_together(kind: type, told: Any, arrays: Iterable[Any]) -> Any:
     return rebuild_mapping(kind, items, fields | items) if issubclass(kind, dict) else rebuild(kind, fields)
 
 
+class PlainNamespace(JaxNamespace):
+    """Writes programs for plain calls alone, where what compilers take cannot be carried over."""
+
+    def is_compiling(self) -> Any:
+        return False
+
+
 NAMESPACE = JaxNamespace
+PLAIN = PlainNamespace, is_compiling
