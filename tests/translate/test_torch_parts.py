@@ -144,6 +144,31 @@ def test_writes_by_masks_whose_values_have_the_other_axes() -> None:
     both(fn, (torch.ones(2, 3), torch.tensor([0, 1]), torch.arange(3.0)))
 
 
+def test_a_call_that_is_tried_is_the_call() -> None:
+    table = torch.arange(6.0).reshape(3, 2)
+
+    def fn(ids: torch.Tensor) -> torch.Tensor:
+        try:
+            found = F.embedding(ids, table)
+        except IndexError as error:
+            raise IndexError("ids of 0 to 2") from error
+        return found * 2
+
+    both(fn, (torch.tensor([0, 2]),), (torch.tensor([1, 1, 0]),))
+
+
+def test_a_program_of_which_compiled_calls_cannot_be_carried_runs_in_plain_ones() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        if torch.compiler.is_compiling():
+            return torch.linalg.eigvals(x).real
+        return x * 2
+
+    made = both(fn, (torch.eye(2),), (torch.ones(3, 3),))
+    assert made.notes[0].startswith("it runs, but cannot be compiled: linalg.eigvals (")
+    with pytest.raises(clew.GuardError, match="no compiler traces the program"):
+        jax.jit(made)(jnp.eye(2))
+
+
 # ---- verify ----------------------------------------------------------------------------------------------------------
 
 

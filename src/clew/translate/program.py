@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy
 
+from clew.capture.bytecode.try_blocks import attempt, attempt_method
 from clew.capture.control_flow.raising import raise_error
 from clew.capture.state.slots import ROOT, assign
 from clew.errors import CaptureError, MissingFramework
@@ -123,6 +124,7 @@ def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, 
 
 def _attempt(program: Any, graph: Graph, knows: Any, target: Any, namespace: Any) -> tuple[Any, list[Refusal]]:
     prepared = _copied(graph)
+    _without_attempts(prepared)
     constants: dict[str, Any] = {}
     refusals = knows.prepare(prepared, constants)
     source = knows.SOURCE()
@@ -146,9 +148,29 @@ def _attempt(program: Any, graph: Graph, knows: Any, target: Any, namespace: Any
 def prepared_graph(graph: Graph, knows: Any) -> tuple[Graph, dict[str, Any]]:
     """A copy of a graph as it is translated: layers entered, writes made functional; and the constants of that."""
     prepared = _copied(graph)
+    _without_attempts(prepared)
     constants: dict[str, Any] = {}
     knows.prepare(prepared, constants)
     return prepared, constants
+
+
+def _without_attempts(graph: Graph) -> None:
+    """Calls of which the capture relies on that they do not fail, as the calls themselves."""
+    for each in (graph, *nested_graphs(graph)):
+        for node in list(each.nodes):
+            if node.op != "call_function" or node.target not in (attempt, attempt_method) or not node.args:
+                continue
+            function, *args = node.args
+            if isinstance(function, Node):
+                continue
+            op = "call_function" if node.target is attempt else "call_method"
+            with each.inserting_before(node):
+                made = each.create_node(op, function, tuple(args), dict(node.kwargs))
+            made.source, made.value_type, name = node.source, node.value_type, node.name
+            made.meta.update(node.meta)
+            node.replace_all_uses_with(made)
+            each.erase_node(node)
+            made._rename(name)
 
 
 def _observed(program: Any, graph: Graph, shared: Program) -> dict[Node, Any]:
