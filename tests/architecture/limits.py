@@ -41,6 +41,7 @@ IDEAS = {
     "translate.observed": "a run of the original of its own",
     "translate.rows.torch_recurrent": "one kind of rows",
     "translate.sources.torch_decompositions": "torch's tracer and its decompositions",
+    "translate.rows.torch_linalg": "one kind of rows",
     "translate.rows.torch_layers": "one kind of rows",
     "translate.rows.torch_python": "one kind of rows",
     "translate.rows.torch_reductions": "one kind of rows",

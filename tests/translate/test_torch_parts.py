@@ -135,6 +135,16 @@ def test_dropout_inside_of_attention_draws_from_the_key() -> None:
     assert bool((one == again).all()) and not bool((one == other).all())
 
 
+@pytest.mark.parametrize("to", ["jax", "numpy"])
+def test_linear_systems(to: str) -> None:
+    x = torch.tensor([[4.0, 1.0], [1.0, 3.0]])
+    for fn in (torch.linalg.inv, torch.linalg.det, torch.linalg.cholesky, torch.linalg.eigvalsh):
+        both(lambda x, fn=fn: fn(x), (x,), to=to)
+    for unit in (False, True):
+        both(lambda x, y, u=unit: torch.linalg.solve_triangular(x, y, upper=True, unitriangular=u), (x, x + 1), to=to)
+    both(lambda x, y: torch.linalg.solve(x, y), (x, x + 1), to=to)
+
+
 def test_writes_by_masks_whose_values_have_the_other_axes() -> None:
     def fn(x: torch.Tensor, ids: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
         x = x * 1

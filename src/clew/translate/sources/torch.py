@@ -27,6 +27,7 @@ from clew.translate.rows import (
     torch_creation,
     torch_indexing,
     torch_layers,
+    torch_linalg,
     torch_python,
     torch_recurrent,
     torch_reductions,
@@ -38,7 +39,16 @@ from clew.translate.sources.torch_modules import enter_layers
 from clew.translate.values import Dtype, Place
 from clew.translate.writer import mapped
 
-ROWS = (torch_aten, torch_creation, torch_indexing, torch_layers, torch_python, torch_recurrent, torch_reductions)
+ROWS = (
+    torch_aten,
+    torch_creation,
+    torch_indexing,
+    torch_layers,
+    torch_linalg,
+    torch_python,
+    torch_recurrent,
+    torch_reductions,
+)
 """The files of rows; importing them fills the table."""
 
 _IN_PLACE: dict[Callable[..., Any], str] = {

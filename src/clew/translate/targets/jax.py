@@ -208,6 +208,12 @@ class JaxNamespace(Namespace):
         made: tuple[Any, Array] = self.writer.wrap(node, specs, True)
         return made
 
+    def solve_triangular(self, x: Array, y: Array, upper: bool, unit: bool) -> Array:
+        made: Array = self.writer.call(
+            jax.scipy.linalg.solve_triangular, x, y, lower=not upper, **({"unit_diagonal": True} if unit else {})
+        )
+        return made
+
     def running(self, x: Array, how: str, axis: int) -> Array:
         made: Array = self.writer.call(jax.lax.cummax if how == "max" else jax.lax.cummin, x, axis=axis)
         return made

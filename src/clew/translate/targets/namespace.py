@@ -373,6 +373,15 @@ class Namespace:
         places = (x.size(-1) - 1 - self.flip(backwards, axis=-1))[..., :count]
         return self.take_along_axis(x, places, axis=-1), places
 
+    def solve_triangular(self, x: Array, y: Array, upper: bool, unit: bool) -> Array:
+        """What a triangular matrix has to be multiplied by to give ``y``."""
+        x = self.triu(x) if upper else self.tril(x)
+        if unit:
+            eye = self.eye(x.size(-1), dtype=self.dtype_object(x.dtype))
+            x = x * (1.0 - eye) + eye
+        found: Array = self.call("linalg.solve", x, y)
+        return found
+
     def running(self, x: Array, how: str, axis: int) -> Array:
         """The largest or smallest item so far along an axis; nan stays."""
         raise Untranslatable(f"{self.framework} has no running extreme")

@@ -47,7 +47,11 @@ class NumpyNamespace(Namespace):
     def infer(self, function: Any, args: Any, kwargs: Any) -> Any:
         given, named = mapped((args, kwargs), _zeros)
         with numpy.errstate(all="ignore"):
-            return mapped(function(*given, **named), _spec)
+            try:
+                return mapped(function(*given, **named), _spec)
+            except numpy.linalg.LinAlgError:  # zeros are singular
+                given, named = mapped((args, kwargs), _unit)
+                return mapped(function(*given, **named), _spec)
 
     def convert(self, value: Any) -> Any:
         array = numpy.asarray(value)
@@ -182,6 +186,13 @@ def _example(leaf: Any) -> Any:
 
 def _zeros(leaf: Any) -> Any:
     return numpy.zeros(leaf.shape, leaf.dtype) if isinstance(leaf, Spec) else leaf
+
+
+def _unit(leaf: Any) -> Any:
+    """Unit matrices, where functions refuse zeros."""
+    if not isinstance(leaf, Spec) or len(leaf.shape) < 2:
+        return _zeros(leaf)
+    return numpy.zeros(leaf.shape, leaf.dtype) + numpy.eye(*leaf.shape[-2:], dtype=leaf.dtype)
 
 
 def _spec(found: Any) -> Any:

@@ -36,6 +36,7 @@ _NAMES: dict[str, Any] = {
     "broadcast_to": tf.broadcast_to, "concatenate": tf.concat, "eye": tf.eye, "einsum": tf.einsum, "tile": tf.tile,
     "real": tf.math.real, "imag": tf.math.imag, "conj": tf.math.conj, "angle": tf.math.angle, "nextafter":
     tf.math.nextafter, "linalg.inv": tf.linalg.inv, "linalg.det": tf.linalg.det, "linalg.cholesky": tf.linalg.cholesky,
+    "linalg.eigvalsh": tf.linalg.eigvalsh,
     "remainder": tf.math.floormod, "outer": tnp.outer, "hypot": tnp.hypot,
 }  # fmt: skip
 _NUMPY = frozenset(
@@ -76,7 +77,11 @@ class TensorflowNamespace(Namespace):
 
     def infer(self, function: Any, args: Any, kwargs: Any) -> Any:
         given, named = mapped((args, kwargs), _zeros)
-        return mapped(function(*given, **named), _spec)
+        try:
+            return mapped(function(*given, **named), _spec)
+        except tf.errors.InvalidArgumentError:  # zeros may be singular
+            given, named = mapped((args, kwargs), _unit)
+            return mapped(function(*given, **named), _spec)
 
     def convert(self, value: Any) -> Any:
         return tf.constant(value)
@@ -418,6 +423,13 @@ def _name(dtype: Any) -> str:
 
 def _zeros(leaf: Any) -> Any:
     return tf.zeros(leaf.shape, leaf.dtype) if isinstance(leaf, Spec) else leaf
+
+
+def _unit(leaf: Any) -> Any:
+    """Unit matrices, where functions refuse zeros."""
+    if not isinstance(leaf, Spec) or len(leaf.shape) < 2:
+        return _zeros(leaf)
+    return tf.eye(*leaf.shape[-2:], batch_shape=leaf.shape[:-2], dtype=leaf.dtype)
 
 
 def _spec(found: Any) -> Any:
