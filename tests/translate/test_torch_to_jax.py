@@ -285,12 +285,14 @@ def test_other_ranks_and_dtypes_are_guarded() -> None:
         made(jnp.ones(2, dtype=jnp.int32))
 
 
-def test_weights_of_other_names_or_shapes_are_refused() -> None:
+def test_weights_of_other_names_shapes_or_dtypes_are_refused() -> None:
     made = clew.translate(clew.trace(nn.Linear(2, 2), (torch.ones(1, 2),)), "jax")
     with pytest.raises(clew.ClewError, match="params must have the names of translated.params: 'bias'"):
         made.pure({"weight": made.params["weight"]}, {}, jnp.ones((1, 2)))
     with pytest.raises(clew.ClewError, match=r"weight has the shape \(3, 2\)"):
         made.params = made.params | {"weight": jnp.ones((3, 2))}
+    with pytest.raises(clew.ClewError, match="weight is of dtype int32, and the program was translated for float32"):
+        made.params = made.params | {"weight": jnp.ones((2, 2), dtype=jnp.int32)}
 
 
 def test_no_translation_where_none_is_needed() -> None:

@@ -23,7 +23,7 @@ def observe(graph: Graph, constants: dict[str, Any], args: Any, kwargs: Any, sou
     """What the nodes of a graph and of its bodies give, where that is plain; the first time that they run."""
     run = _Observing(graph, constants)
     try:
-        with source.undisturbed():
+        with source.undisturbed(graph.owning_module):
             run.run(*copy.deepcopy(args), **copy.deepcopy(kwargs))
     except (ClewError, RuntimeError, TypeError, ValueError, AttributeError, KeyError, IndexError, AssertionError):
         return run.found  # what was seen before is as good

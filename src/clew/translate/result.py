@@ -106,6 +106,9 @@ class Translated(PlainCapture):
             have, want = getattr(values[path], "shape", None), getattr(get(self.root, path), "shape", None)
             if want is not None and (have is None or tuple(have) != tuple(want)):
                 raise ClewError(f"{path} has the shape {have}, and the program was translated for {tuple(want)}")
+            kind, usual = getattr(values[path], "dtype", None), getattr(get(self.root, path), "dtype", None)
+            if usual is not None and str(kind) != str(usual):
+                raise ClewError(f"{path} is of dtype {kind}, and the program was translated for {usual}")
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         self._check_key(args, kwargs)
