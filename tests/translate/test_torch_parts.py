@@ -101,6 +101,7 @@ def test_sizes_that_depend_on_data_are_those_of_torch_in_plain_calls(to: str) ->
     x, y = torch.tensor([[1.0, -1.0], [2.0, 3.0]]), torch.tensor([[-1.0, -1.0], [-2.0, 3.0], [1.0, 1.0]])
     for fn in (lambda x: torch.nonzero(x), lambda x: x[x > 0] * 2, lambda x: torch.masked_select(x, x > 1)):
         both(fn, (x,), (y,), to=to)
+    both(lambda x: torch.unique_consecutive(x), (torch.tensor([1, 1, 2, 1]),), (torch.tensor([3]),), to=to)
     counts = torch.tensor([1, 2]), torch.tensor([3, 0])
     for fn in (
         lambda x, n: torch.repeat_interleave(x, n, dim=0),

@@ -11,7 +11,7 @@ from typing import Any
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows.torch_elementwise import TORCH
 from clew.translate.rows.torch_shapes import sizes
-from clew.translate.values import Array, Value
+from clew.translate.values import Array, Number, Value
 
 _PLACES = ("device", "layout", "requires_grad", "pin_memory", "memory_format", "non_blocking", "copy")
 
@@ -136,6 +136,9 @@ def tensor(xp: Any, data: Any, **named: Any) -> Any:
     _check(named)
     if isinstance(data, Array):
         return xp.to_wanted(data)
+    if isinstance(data, Number) and isinstance(data.value, list):  # a list that a loop may have collected
+        node = xp.writer.node("call_function", xp.function("array"), (data,), {"dtype": _dtype(xp)})
+        return xp.writer.wrap(node, xp.wanted, False)
     made = xp.array(_plain(data), dtype=_dtype(xp))
     if not any(isinstance(leaf, Value) for leaf in _leaves(data)):
         made.fixed = True

@@ -308,6 +308,10 @@ def topk(xp: Any, x: Array, k: Any, dim: int = -1, largest: bool = True, sorted:
     """The largest items, or the smallest, in order."""
     if _uses_places(xp.writer.origin):
         xp.writer.note("of equal items topk takes the first ones; torch may take others")
+    if not x.ndim:
+        if k != 1:
+            raise Untranslatable("the largest of a single number")
+        return (x, xp.zeros_like(x, dtype=xp.dtype_object("int64")))
     axis = axis_of(dim, x.ndim)
     x = x if axis == x.ndim - 1 else xp.moveaxis(x, axis, -1)
     if largest:

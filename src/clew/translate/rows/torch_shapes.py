@@ -344,7 +344,18 @@ def masked_select(xp: Any, x: Array, mask: Array) -> Any:
     return xp.masked(x, mask)
 
 
-@TORCH.row("unique", "unique_consecutive", "bincount")
+@TORCH.row("unique_consecutive")
+def unique_consecutive(
+    xp: Any, x: Array, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+) -> Any:
+    """The items of a row that are not the ones before them."""
+    if return_inverse or return_counts or x.ndim != 1:
+        raise Untranslatable("unique_consecutive of several axes, or with places and counts")
+    first = xp.ones((1,), dtype=xp.dtype_object("bool"))
+    return xp.masked(x, xp.concatenate([first, x[1:] != x[:-1]], axis=0)[: x.size(0)])
+
+
+@TORCH.row("unique", "bincount")
 def depends_on_data(xp: Any, *args: Any, **kwargs: Any) -> Any:
     """Functions whose results have as many items as the data tell."""
     raise Untranslatable("how many items it gives depends on the data")

@@ -37,7 +37,7 @@ _NAMES: dict[str, Any] = {
     "real": tf.math.real, "imag": tf.math.imag, "conj": tf.math.conj, "angle": tf.math.angle, "nextafter":
     tf.math.nextafter, "linalg.inv": tf.linalg.inv, "linalg.det": tf.linalg.det, "linalg.cholesky": tf.linalg.cholesky,
     "linalg.eigvalsh": tf.linalg.eigvalsh,
-    "remainder": tf.math.floormod, "outer": tnp.outer, "hypot": tnp.hypot,
+    "array": tf.constant, "remainder": tf.math.floormod, "outer": tnp.outer, "hypot": tnp.hypot,
 }  # fmt: skip
 _NUMPY = frozenset(
     "swapaxes moveaxis tril triu diagonal diag rot90 kron cross tensordot vstack hstack dstack log2 log10 exp2 "
