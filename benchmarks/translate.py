@@ -1,13 +1,15 @@
 """Which architectures are translated, and rightly: ``python -m benchmarks.translate [--to jax] [--step N]``.
 
 Each architecture of transformers that is captured is translated, compared on the example, with other values, at another
-batch size and another length, and under the target's compiler. Each outcome is appended to a results file at once,
-and a second run goes on where the first one stopped. The table of everything in it goes to docs/translated.md.
+batch size and another length, and under the target's compiler; so are the gradients of its weights. One that computes
+in 64 bits is translated with ``jax_enable_x64``. Each outcome is appended to a results file at once, and a second run
+goes on where the first one stopped. The table of everything in it goes to docs/translated.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import functools
 import gc
 import json
@@ -15,7 +17,8 @@ import logging
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -67,6 +70,28 @@ def _examine(name: str, to: str, row: dict[str, Any]) -> None:
         return
     row["class"] = type(found.model).__name__
     refusals = clew.translate(captured, to, dry_run=True)
+    if to == "jax" and any("jax_enable_x64" in one.reason for one in refusals):
+        row["bits"] = 64
+        with _wide():
+            _translate(found, captured, to, row)
+        return
+    _translate(found, captured, to, row)
+
+
+@contextmanager
+def _wide() -> Iterator[None]:
+    """JAX with 64 bits."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", False)
+
+
+def _translate(found: Any, captured: Any, to: str, row: dict[str, Any]) -> None:
+    refusals = clew.translate(captured, to, dry_run=True)
     if refusals:
         row |= {"outcome": "refused", "refusals": [str(one) for one in refusals]}
         return
@@ -89,7 +114,8 @@ def _compare(found: Any, made: Any, ways: Any, row: dict[str, Any]) -> None:
             with mock.patch("torch.compiler.is_compiling", return_value=True):
                 again = _same(found.model, made, compiled, found.make(EXAMPLE), ways)
             row["compiled"] = "as the original when it is compiled" if again == "equal" else row["compiled"]
-    outcomes = [row[key] for key in inputs] + [row.get("compiled", "equal")]
+    row["gradients"] = _slopes(found.model, made, found.make(EXAMPLE), ways)
+    outcomes = [row[key] for key in inputs] + [row.get("compiled", "equal"), row["gradients"]]
     wrong = next((one for one in outcomes if one.startswith("WRONG")), "")
     row["outcome"] = "WRONG" if wrong else "translated" if row["example"] == "equal" else "failed"
     row["reason"] = wrong or row["example"]
@@ -120,6 +146,32 @@ def _same(model: Any, made: Any, run: Any, inputs: Any, ways: Any) -> str:
         problem = difference(numpy.asarray(one), source.to_numpy(other)) if source.is_array(other) else ""
         if problem:
             return f"WRONG: {problem}"
+    return "equal"
+
+
+def _slopes(model: Any, made: Any, inputs: Any, ways: Any) -> str:
+    """The gradients of the sum of all results for all weights, beside those of torch; relative to the largest one."""
+    if not hasattr(made, "slopes") or made.draws:
+        return "n/a"
+    source, convert = ways
+    try:
+        wanted = source.slopes(model, copy.deepcopy(inputs))
+    except Exception:
+        return "n/a"
+    if not wanted:
+        return "n/a"
+    leaves, structure = tree.flatten(inputs)
+    args, kwargs = tree.unflatten([convert(source.to_numpy(x)) if source.is_array(x) else x for x in leaves], structure)
+    try:
+        got = made.slopes(args, kwargs)
+    except Exception as error:
+        return f"failed: {first_line(error)}"
+    for name in wanted.keys() & got.keys():
+        want = source.to_numpy(wanted[name])
+        size = max(1.0, float(abs(want).max(initial=0.0)))
+        problem = difference(numpy.asarray(got[name]) / size, want / size)
+        if problem:
+            return f"WRONG: the gradient of {name}: {problem}"
     return "equal"
 
 
@@ -203,9 +255,10 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         part = sorted((row for row in rows if row["to"] == to), key=lambda row: row["name"])
         lines += [f"## torch to {to}", "", summary(part), "", "| what is refused | architectures |", "|---|---|"]
         lines += [f"| {_cell(text)} | {count} |" for text, count, _ in reasons(part)[:40]]
-        lines += ["", f"| architecture | outcome | {' | '.join(VARIED)} | compiled |", "|" + "---|" * (len(VARIED) + 3)]
+        lines += ["", f"| architecture | outcome | {' | '.join(VARIED)} | compiled | gradients |",
+                  "|" + "---|" * (len(VARIED) + 4)]  # fmt: skip
         for row in part:
-            cells = [str(row.get(key, "")).partition(":")[0] for key in (*VARIED, "compiled")]
+            cells = [str(row.get(key, "")).partition(":")[0] for key in (*VARIED, "compiled", "gradients")]
             lines.append(f"| {row['name']} | {row['outcome']} | {' | '.join(cells)} |")
         lines.append("")
     return "\n".join(lines)

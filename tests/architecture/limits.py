@@ -36,11 +36,11 @@ OF_EACH_FRAMEWORK = frozenset(
 """Files that have the same names in the folder of each framework: whoever knows one finds the way in all."""
 
 IDEAS = {
-    "translate.check": "the example on both sides",
     "translate.guards": "the guards of a translated program",
-    "translate.program": "the way in, which waits until something is translated",
-    "translate.rows.torch_creation": "one kind of rows",
-    "translate.rows.torch_indexing": "one kind of rows",
+    "translate.observed": "a run of the original of its own",
+    "translate.rows.torch_recurrent": "one kind of rows",
+    "translate.sources.torch_decompositions": "torch's tracer and its decompositions",
+    "translate.rows.torch_linalg": "one kind of rows",
     "translate.rows.torch_layers": "one kind of rows",
     "translate.rows.torch_python": "one kind of rows",
     "translate.rows.torch_reductions": "one kind of rows",
@@ -60,7 +60,6 @@ IDEAS = {
     "cli.targets": "the notation of programs on a command line",
     "cli.main": "the commands; the other importer is the shell",
     "frameworks.jax.control_flow": "equations with bodies",
-    "frameworks.torch.entry_facts": "rules by which questions are answered at the entrance, judged against torch",
     "frameworks.torch.modules.calls": "how the call of one module becomes nodes",
     "frameworks.torch.modules.leaf_expressions": "a table: torch's small modules as expressions",
     "frameworks.torch.sizes.rules_of_parts": "a table of rules, judged against torch's own operators",

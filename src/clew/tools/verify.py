@@ -17,11 +17,13 @@ from clew.runtime.choose import framework_of
 from clew.runtime.function import GraphFunction
 from clew.tools.cases import EQUAL, GUARDED, WRONG, Case
 
+TRANSLATION = "translation"
 COMPARISONS = {
     "torch": "clew.tools.compare_torch",
     "jax": "clew.tools.compare_jax",
     "tensorflow": "clew.tools.compare_tensorflow",
     "numpy": "clew.tools.compare_numpy",
+    TRANSLATION: "clew.translate.verify",
 }
 """The files that compare programs of each framework; they import the framework, so they wait until they are needed."""
 
@@ -87,6 +89,8 @@ def verify(
     if fn is None:
         return Verification(getattr(captured, "__name__", type(captured).__name__), [Case("rules of the graph", EQUAL)])
     framework = getattr(type(captured), "framework", "") or framework_of(fn, (inputs,), {}).package
+    if getattr(captured, "translated_from", "") and framework_of(fn, (inputs,), {}).package != framework:
+        framework = TRANSLATION
     compare = importlib.import_module(COMPARISONS.get(framework, COMPARISONS["numpy"])).compare
     cases = compare(captured, fn, inputs, atol, rtol, gradients)
     return Verification(getattr(fn, "__name__", type(fn).__name__), cases)

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clew.capture.control_flow.raising import raise_error
 from clew.ir.control_flow import Branch, Loop, cond, control_of, for_loop, inputs_of, is_control, while_loop
 from clew.ir.graph import Graph
+from clew.ir.guards import guard
 from clew.ir.node import Node
 from clew.translate.refusals import Untranslatable
-from clew.translate.values import Array, Number, Opaque, Optional, Spec, Value
+from clew.translate.values import Array, Items, Number, Opaque, Optional, Spec, Value, Zipped
 from clew.translate.writer import Writer, leaves_of, mapped, nodes_of
 
 if TYPE_CHECKING:
@@ -43,16 +45,21 @@ def translate_control(translator: Translator, node: Node) -> Any:
 def _inlined(translator: Translator, body: Graph, values: list[Any], node: Node, operands: Sequence[Any]) -> Any:
     """A body in the place of its node."""
     known = dict(zip(inputs_of(body), values, strict=True))
-    inner = type(translator)(translator.program, body, translator.writer, known)
-    inner.modes = list(translator.modes)
-    places = written_inputs(translator, body)
-    inner.writable = {inputs_of(body)[place] for place in places}
+    inner = _inside(translator, body, translator.writer, known)
     wanted = translator.xp.wanted
     found = inner.run()
     translator.xp.wanted = wanted
-    for place in places:
+    for place in written_inputs(translator, body):
         translator.replaced(node, operands[place], inner.env[inputs_of(body)[place]])
     return found
+
+
+def _inside(translator: Translator, body: Graph, writer: Writer, known: dict[Node, Any]) -> Translator:
+    """The translator of a body, which may write into the inputs that are given on to the program around it."""
+    inner = type(translator)(translator.program, body, writer, known)
+    inner.modes, inner.sizes_differ = list(translator.modes), translator.sizes_differ
+    inner.writable = {inputs_of(body)[place] for place in written_inputs(translator, body)}
+    return inner
 
 
 def written_inputs(translator: Translator, body: Graph) -> list[int]:
@@ -88,19 +95,18 @@ class _Body:
     inner: Translator
     inputs: list[Node]
 
-    def __init__(self, translator: Translator, body: Graph, values: list[Any], only: list[bool]) -> None:
+    def __init__(self, translator: Translator, body: Graph, values: list[Any], only: list[bool],
+                 item: int = -1) -> None:  # fmt: skip
         self._open(translator)
         known: dict[Node, Any] = {}
         for place, (node, value) in enumerate(zip(inputs_of(body), values, strict=True)):
-            known[node] = self._input(node, value) if only[place] else value
-        inner = type(translator)(translator.program, body, self.writer, known)
-        inner.modes = list(translator.modes)
-        self.inputs = inputs_of(body)
-        inner.writable = {self.inputs[place] for place in written_inputs(translator, body)}
-        self.inner = inner
-        refused = len(translator.program.refusals)
+            if place == item:
+                known[node] = self._taken(self.graph.placeholder(str(node.target)), value)
+            else:
+                known[node] = self._input(node, value) if only[place] else value
+        inner = _inside(translator, body, self.writer, known)
+        self.inputs, self.inner = inputs_of(body), inner
         self.result = inner.run()
-        self.refused = len(translator.program.refusals) > refused
 
     @classmethod
     def empty(cls, translator: Translator) -> _Body:
@@ -121,12 +127,30 @@ class _Body:
         return made
 
     def _input(self, node: Node, value: Any) -> Any:
+        """An operand as an input; of a nest each value is one."""
+        if isinstance(value, (tuple, list, dict)):
+            name = str(node.target)
+            return mapped(value, lambda leaf: self.input(name, leaf) if _is_dynamic(leaf) else leaf)
         return self.input(str(node.target), value, node.value_type)
+
+    def _taken(self, made: Node, value: Any) -> Any:
+        """The item of a loop: of a tuple each part by itself."""
+        if isinstance(value, tuple):
+            parts = [self.writer.node("call_function", _getitem, (made, place)) for place in range(len(value))]
+            return tuple(map(self._taken, parts, value))
+        return self._of(made, value)
 
     def input(self, name: str, value: Any, kind: Any = None) -> Any:
         """A value from outside as an input of the body."""
-        made = self.graph.placeholder(name)
+        taken = {str(one.target) for one in self.graph.find_nodes(op="placeholder")}
+        made = self.graph.placeholder(next(one for one in _numbered(name) if one not in taken))
         made.value_type = kind
+        return self._of(made, value)
+
+    def _of(self, made: Node, value: Any) -> Any:
+        """A node that gives a value like this one."""
+        if isinstance(value, Items):
+            return Items(self.writer, made, value.specs)
         if isinstance(value, Array):
             found = self.writer.wrap(made, value.spec, value.differentiable)
             found.fixed = value.fixed
@@ -147,6 +171,12 @@ def _is_dynamic(value: Any) -> bool:
     return isinstance(value, Value)
 
 
+def _numbered(name: str) -> Iterator[str]:
+    """A name, and others like it."""
+    yield name
+    yield from (f"{name}_{number}" for number in itertools.count(1))
+
+
 def _branch(translator: Translator, node: Node, branch: Branch) -> Any:
     predicate = translator.arguments(branch.predicate)
     operands = list(translator.arguments(branch.operands))
@@ -154,45 +184,52 @@ def _branch(translator: Translator, node: Node, branch: Branch) -> Any:
         return _inlined(translator, branch.bodies[0 if predicate else 1], operands, node, branch.operands)
     if isinstance(predicate, Opaque) and not _is_maybe(predicate):
         raise Untranslatable(predicate.reason or "a branch on a value of which nothing is known")
-    operands, only = _flat_operands(operands)
+    only = _are_given(operands)
     bodies = [_Body(translator, body, operands, only) for body in branch.bodies]
     places = sorted({place for body in branch.bodies for place in written_inputs(translator, body)})
     for body in bodies if places else ():
         body.result = (body.result, *(body.inner.env[body.inputs[place]] for place in places))
-    found = _joined(translator, branch, bodies, operands, only, predicate)
+    found = _joined(translator, branch, bodies, _spread(operands, only), predicate)
     for place, new in zip(places, found[1:] if places else (), strict=True):
         translator.replaced(node, branch.operands[place], new)
     return found[0] if places else found
 
 
-def _joined(
-    translator: Translator, branch: Branch, bodies: list[_Body], operands: list[Any], only: list[bool], predicate: Any
-) -> Any:
+def _joined(translator: Translator, branch: Branch, bodies: list[_Body], given: list[Any], predicate: Any) -> Any:
     """The values of a branch whose sides have been translated."""
-    given = [one for one, keep in zip(operands, only, strict=True) if keep]
-    xp, writer = translator.xp, translator.writer
-    raising = [_raises(body) for body in branch.bodies]
-    if any(raising) and isinstance(predicate, Array) and xp.jits:
-        raise Untranslatable("a branch on data raises an error")
     if isinstance(predicate, Array):
-        predicate = predicate if predicate.dtype == "bool" else predicate != 0
-        if xp.jits and _same_kinds(bodies[0].result, bodies[1].result):
-            specs = mapped(bodies[0].result, lambda leaf: leaf.spec)
-            graphs = [body.close(_strong(body, body.result)) for body in bodies]
-            return xp.branch(predicate, graphs, given, specs)
-        if xp.jits:
-            writer.note("a branch on data stays Python's if: the program runs, but cannot be compiled")
+        return _on_data(translator, predicate, bodies, given)
+    raising = [_raises(body) for body in branch.bodies]
     one, other = (body.result for body in bodies)
     one, other = other if raising[0] else one, one if raising[1] else other
-    one, other = (
-        _truths(bodies[0], one, other, not isinstance(predicate, Array)),
-        _truths(bodies[1], other, one, not isinstance(predicate, Array)),
-    )
-    results = (mapped(result, lambda leaf: None) if raises else result
-               for result, raises in zip((one, other), raising, strict=True))  # fmt: skip
-    graphs = [body.close(mapped(result, translator.spelled)) for body, result in zip(bodies, results, strict=True)]
-    node = writer.node("call_function", cond, (predicate, *graphs, tuple(given)))
-    return _merged(translator, node, one, other)
+    one, other = _truths(bodies[0], one, other, True), _truths(bodies[1], other, one, True)
+    return _chosen(translator, predicate, bodies, (one, other), raising, given)
+
+
+def _on_data(translator: Translator, predicate: Array, bodies: list[_Body], given: list[Any]) -> Any:
+    """A branch on data: the target's own where both sides give the same kinds of arrays, else Python's."""
+    xp, writer = translator.xp, translator.writer
+    raising = [_raises(body.graph) for body in bodies]
+    predicate = predicate if predicate.dtype == "bool" else predicate != 0
+    if xp.jits and not any(raising) and _same_kinds(bodies[0].result, bodies[1].result):
+        specs = mapped(bodies[0].result, lambda leaf: leaf.spec)
+        graphs = [body.close(_strong(body, body.result)) for body in bodies]
+        return xp.branch(predicate, graphs, given, specs)
+    if xp.jits:
+        writer.note("a branch on data stays Python's if: the program runs, but cannot be compiled")
+    one, other = (body.result for body in bodies)
+    one, other = other if raising[0] else one, one if raising[1] else other
+    one, other = _truths(bodies[0], one, other, False), _truths(bodies[1], other, one, False)
+    return _chosen(translator, predicate, bodies, (one, other), raising, given)
+
+
+def _chosen(translator: Translator, predicate: Any, bodies: Any, results: Any, raising: Any, given: list[Any]) -> Any:
+    """The call of Python's branch, and what is known of what it gives."""
+    spelled = [mapped(result, lambda leaf: None) if raises else mapped(result, translator.spelled)
+               for result, raises in zip(results, raising, strict=True)]  # fmt: skip
+    graphs = [body.close(result) for body, result in zip(bodies, spelled, strict=True)]
+    node = translator.writer.node("call_function", cond, (predicate, *graphs, tuple(given)))
+    return _merged(translator, node, results[0], results[1], predicate)
 
 
 def _truths(body: _Body, result: Any, beside: Any, plain: bool) -> Any:
@@ -241,7 +278,7 @@ def run_both_ways(translator: Translator, row: Any, args: Any, kwargs: Any, aske
         is_there = writer.node("call_function", operator.is_not, (asked, None))
     graphs = [body.close(mapped(body.result, translator.spelled)) for body in sides]
     node = writer.node("call_function", cond, (is_there, *graphs, tuple(given)))
-    return _merged(translator, node, sides[0].result, sides[1].result)
+    return _merged(translator, node, sides[0].result, sides[1].result, asked)
 
 
 def _known(known: dict[Any, Any], leaf: Any) -> Any:
@@ -263,14 +300,15 @@ def _raises(body: Graph) -> bool:
     return any(node.target is raise_error for node in body.find_nodes(op="call_function"))
 
 
-def _flat_operands(operands: list[Any]) -> tuple[list[Any], list[bool]]:
-    """Which operands the bodies take; plain values are known inside, and nests of values are refused."""
-    only = []
-    for one in operands:
-        if isinstance(one, (tuple, list, dict)) and any(map(_is_dynamic, leaves_of(one))):
-            raise Untranslatable("a nest of values goes into a branch or loop")
-        only.append(_is_dynamic(one))
-    return operands, only
+def _are_given(operands: list[Any]) -> list[bool]:
+    """Which operands the bodies take as inputs; plain values are known inside."""
+    return [any(map(_is_dynamic, leaves_of(one))) for one in operands]
+
+
+def _spread(operands: list[Any], given: list[bool]) -> list[Any]:
+    """The inputs of the bodies one by one: of nests their values."""
+    kept = [one for one, keep in zip(operands, given, strict=True) if keep]
+    return [leaf for one in kept for leaf in leaves_of(one) if _is_dynamic(leaf)]
 
 
 def _same_kinds(one: Any, other: Any) -> bool:
@@ -295,12 +333,14 @@ def _is_maybe(value: Any) -> bool:
     return isinstance(value, Opaque) and value.reason == MAYBE
 
 
-def _merged(translator: Translator, node: Node, one: Any, other: Any) -> Any:
+def _merged(translator: Translator, node: Node, one: Any, other: Any, predicate: Any = None) -> Any:
     """What is known of a result that comes from one of two sides."""
     writer = translator.writer
+    if not isinstance(one, (Value, tuple, list, dict)) and type(one) is type(other) and one == other:
+        return one
     if isinstance(one, (tuple, list)) and type(one) is type(other) and len(one) == len(other):
         parts = [
-            _merged(translator, writer.node("call_function", _getitem, (node, place)), left, right)
+            _merged(translator, writer.node("call_function", _getitem, (node, place)), left, right, predicate)
             for place, (left, right) in enumerate(zip(one, other, strict=True))
         ]
         return tuple(parts) if isinstance(one, tuple) else parts
@@ -308,9 +348,8 @@ def _merged(translator: Translator, node: Node, one: Any, other: Any) -> Any:
         return writer.wrap(node, Spec(one.spec.shape, one.dtype), True)
     plain = (Number, bool, int, float)
     if isinstance(one, plain) and isinstance(other, plain):
-        return Number(writer, node, one.value if isinstance(one, Number) else one)
-    if one is None and other is None:
-        return None
+        taken = other if isinstance(predicate, Number) and not predicate.value else one
+        return Number(writer, node, taken.value if isinstance(taken, Number) else taken)
     arrays = [side for side in (one, other) if isinstance(side, (Array, Optional))]
     kinds = {(side.spec.dtype, len(side.spec.shape)) for side in arrays}
     if len(kinds) == 1 and all(side is None or isinstance(side, (Array, Optional)) for side in (one, other)):
@@ -322,34 +361,37 @@ def _merged(translator: Translator, node: Node, one: Any, other: Any) -> Any:
 
 def _loop(translator: Translator, node: Node, loop: Loop, own: int | None = None) -> Any:
     """A loop of Python's; what it carries keeps its kind. ``own`` are the values that the source's loop carries."""
-    if loop.outputs:
-        raise Untranslatable("a loop that collects a list")
     carried, operands = list(translator.arguments(loop.carried)), list(translator.arguments(loop.operands))
     xp, writer = translator.xp, translator.writer
     carried = [_carried(xp, one) for one in carried]
     items = [_item(translator, loop)] if loop.is_for else []
     values = [*carried, *items, *operands]
-    values, only = _flat_operands(values)
     places = written_inputs(translator, loop.body)
     kept_places = [place - len(carried) - len(items) for place in places if place >= len(carried) + len(items)]
     for place in places:
         if place < (len(carried) if own is None else own):
             _check_lost(translator, node, loop.carried[place], loop)
-    only[: len(carried) + len(items)] = [True] * (len(carried) + len(items))
-    values = [
-        one if _is_dynamic(one) or not keep else _number(writer, one) for one, keep in zip(values, only, strict=True)
-    ]
-    given = tuple(one for one, keep in zip(operands, only[len(carried) + len(items) :], strict=True) if keep)
     if kept_places:
         return _writing_loop(translator, node, loop, kept_places)
-    body = _Body(translator, loop.body, values, only)
+    only = _are_given(values)
+    only[: len(carried) + len(items)] = [True] * (len(carried) + len(items))
+    values = [
+        _number(writer, one) if keep and isinstance(one, (bool, int, float)) else one
+        for one, keep in zip(values, only, strict=True)
+    ]
+    given = tuple(_spread(operands, only[len(carried) + len(items) :]))
+    if xp.jits and not loop.is_for and not loop.outputs and not loop.breaks:
+        found = _compiled_while(translator, loop, carried, operands)
+        if found is not None:
+            return found
+    body = _Body(translator, loop.body, values, only, len(carried) if loop.is_for else -1)
     result = tuple(body.result) if body.result is not None else ()
     kept = tuple(_kept(body, before, after) for before, after in zip(carried, result, strict=False))
     graph = body.close((*kept, *mapped(result[len(carried) :], translator.spelled)))
     if loop.is_for:
         iterable = translator.arguments(loop.iterable)
         iterable = iterable.node if isinstance(iterable, Value) else nodes_of(iterable)
-        args: tuple[Any, ...] = (iterable, graph, tuple(carried), given, 0, loop.breaks)
+        args: tuple[Any, ...] = (iterable, graph, tuple(carried), given, loop.outputs, loop.breaks)
         made = writer.node("call_function", for_loop, args)
     else:
         outer = [place for place, _ in enumerate(values) if place < len(carried) or only[place]]
@@ -357,12 +399,52 @@ def _loop(translator: Translator, node: Node, loop: Loop, own: int | None = None
         asks = test.result
         if isinstance(asks, Array) and xp.jits:
             writer.note("a while loop on data stays Python's: the program runs, but cannot be compiled")
-        args = (test.close(asks), graph, tuple(carried), given, 0, loop.breaks)
+        args = (test.close(asks), graph, tuple(carried), given, loop.outputs, loop.breaks)
         made = writer.node("call_function", while_loop, args)
-    return tuple(
-        _merged(translator, writer.node("call_function", _getitem, (made, place)), one, one)
-        for place, one in enumerate(carried)
-    )
+    collected = result[len(carried) : len(carried) + loop.outputs]
+    parts = [writer.node("call_function", _getitem, (made, place)) for place in range(loop.results)]
+    lists = [_collected(writer, part, one) for part, one in zip(parts[len(carried) :], collected, strict=True)]
+    return (*(_merged(translator, part, one, one) for part, one in zip(parts, carried, strict=False)), *lists)
+
+
+def _compiled_while(translator: Translator, loop: Loop, carried: list[Any], operands: list[Any]) -> Any:
+    """The target's own loop, where it carries arrays alone that keep their kinds, and tests an array; else None."""
+    if not carried or not all(isinstance(one, Array) for one in carried):
+        return None
+    refusals = list(translator.program.refusals)
+    test, asked = _of_state(translator, loop.test, carried, operands)
+    body, result = _of_state(translator, loop.body, carried, operands)
+    stays = isinstance(result, (tuple, list)) and _same_kinds(tuple(result), tuple(carried))
+    plain = any(node.target in (guard, raise_error) for one in (test, body) for node in one.graph.nodes)
+    if not isinstance(asked, Array) or asked.ndim or not stays or plain:
+        translator.program.refusals[:] = refusals
+        return None
+    asked = asked if asked.dtype == "bool" else asked != 0
+    graphs = (test.close(asked), body.close(tuple(_strong(body, list(result)))))
+    state = tuple(translator.xp.astype(one, one.dtype) if one.spec.weak else one for one in carried)
+    return translator.xp.repeat_while(graphs, _spread(operands, _are_given(operands)), state)
+
+
+def _of_state(translator: Translator, graph: Graph, carried: list[Any], operands: list[Any]) -> tuple[_Body, Any]:
+    """A body that takes the operands and then all that is carried as one tuple; and what it gives."""
+    body = _Body.empty(translator)
+    known: dict[Node, Any] = {}
+    inputs = inputs_of(graph)
+    for node, value, keep in zip(inputs[len(carried) :], operands, _are_given(operands), strict=True):
+        known[node] = body._input(node, value) if keep else value
+    state = body.graph.placeholder("state")
+    for place, (node, value) in enumerate(zip(inputs, carried, strict=False)):
+        known[node] = body._of(body.writer.node("call_function", _getitem, (state, place)), value)
+    return body, _inside(translator, graph, body.writer, known).run()
+
+
+def _collected(writer: Writer, node: Node, one: Any) -> Any:
+    """The list that a loop collects, by what one round gives."""
+    if isinstance(one, Array):
+        return Items(writer, node, [one.spec])
+    if isinstance(one, (Number, bool, int, float)):
+        return Number(writer, node, [one.value if isinstance(one, Number) else one])
+    return Opaque(writer, node, "a list that a loop collects, of other things than arrays and numbers")
 
 
 def _check_lost(translator: Translator, node: Node, value: Any, loop: Loop) -> None:
@@ -393,13 +475,13 @@ def _writing_loop(translator: Translator, node: Node, loop: Loop, places: list[i
     wide = replace(loop, test=bodies[0][0] if loop.test is not None else None, body=body, carried=carried,
                    operands=tuple(rest))  # fmt: skip
     found = _loop(translator, node, wide, count)
-    for one, new in zip(written, found[count:], strict=True):
+    for one, new in zip(written, found[count:], strict=False):
         translator.replaced(node, one, new)
-    return found[:count]
+    return (*found[:count], *found[count + len(written) :])
 
 
 def _carry(graph: Graph, places: list[int], count: int, is_body: bool) -> None:
-    """Let inputs of a body be carried values behind the others; a body also returns them."""
+    """Let inputs of a body be carried values behind the others; a body also returns them, before what it collects."""
     inputs = inputs_of(graph)
     chosen = [inputs[place] for place in places]
     anchor = next((one for one in inputs[count:] if one not in chosen), None)
@@ -408,8 +490,8 @@ def _carry(graph: Graph, places: list[int], count: int, is_body: bool) -> None:
             anchor.prepend(one)
     if is_body:
         output = next(iter(graph.find_nodes(op="output")))
-        before = output.args[0]
-        output.args = ((*(before or ()), *chosen),)
+        before: Any = output.args[0] or ()
+        output.args = ((*before[:count], *chosen, *before[count:]),)
 
 
 def _carried(xp: Any, value: Any) -> Any:
@@ -440,11 +522,17 @@ def _differs() -> Any:
 
 def _item(translator: Translator, loop: Loop) -> Any:
     """What the body of a ``for`` is given, as far as it is known."""
-    iterable = translator.arguments(loop.iterable)
+    return _item_of(translator.writer, translator.arguments(loop.iterable))
+
+
+def _item_of(writer: Writer, iterable: Any) -> Any:
     if isinstance(iterable, Array):
-        made = Array(translator.writer, iterable.node, Spec(iterable.spec.shape[1:], iterable.dtype), True)
-        return made
+        return Array(writer, iterable.node, Spec(iterable.spec.shape[1:], iterable.dtype), True)
+    if isinstance(iterable, Items):
+        return Array(writer, iterable.node, iterable.specs[0], True)
+    if isinstance(iterable, Zipped):
+        return tuple(_item_of(writer, one) for one in iterable.parts)
     told = iterable.value if isinstance(iterable, Number) else iterable
-    if isinstance(told, (range, list)):
-        return Number(translator.writer, None, next(iter(told), 0))  # type: ignore[arg-type]
-    raise Untranslatable("a loop over something that is no range and no array")
+    if isinstance(told, (range, list, tuple)) and not any(isinstance(one, Value) for one in told):
+        return Number(writer, None, next(iter(told), 0))  # type: ignore[arg-type]
+    raise Untranslatable("a loop over something that is no range, no array and no list of those")

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from clew.ir.graph import Graph
-from clew.ir.guards import Attribute, Call, Guard, mapped, spelled
+from clew.ir.guards import Attribute, Call, Guard, guard, leaves_of, mapped, spelled
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.translate.refusals import Refusal
+from clew.translate.sources.source import Source
 from clew.translate.translator import Translator
 from clew.translate.values import Number
 
@@ -25,6 +26,7 @@ _FUNCTIONS = {name for name in vars(operator) if not name.startswith("_")} | {
     "getattr",
     "len",
     "common_size",
+    "left_over",
     "windows",
     "choose",
     "isinstance",
@@ -95,6 +97,52 @@ def _kind(translator: Translator, subject: Any, name: str, value: Any) -> Iterat
     yield Guard(dtype, "equals", wanted, "type", None, "the translation is for this dtype", text)
 
 
+def enter_guards(graph: Graph, source: Source) -> None:
+    """Let guards that ask more of inputs than their sizes and values be nodes of the graph: rows translate them."""
+    implied = set(source.implied)
+    stay = []
+    first = next(node for node in graph.nodes if node.op != "placeholder")
+    with graph.inserting_before(first):
+        for one in graph.guards.entry:
+            is_told = one.kind not in _CARRIED or _is_about_original(one)
+            is_told = is_told or _can_be_told(one, None if source.enters_nests else set())
+            is_told = is_told or bool(set(_functions(one.subject)) & implied)
+            if is_told or any(_paths(one.subject)):
+                stay.append(one)
+            else:
+                _node_of(graph, one)
+    graph.set_guards(tuple(stay))
+
+
+def _asks_kind(one: Guard) -> bool:
+    facts = {*_FACTS, "dtype", "device", "layout", "requires_grad", "is_leaf", "is_sparse"}
+    asked = {"is_floating_point", "is_complex", "dim", "size", "numel", "is_contiguous", "getattr", "stride"}
+    return set(_functions(one.subject)) <= asked and set(_attributes(one.subject)) <= facts
+
+
+def _can_be_told(one: Guard, fields: set[str] | None) -> bool:
+    """Whether a guard is told of the target's arrays as it is; ``fields`` are those of tuples, None for any."""
+    can = all(name in _FUNCTIONS for name in _functions(one.subject))
+    return can and (fields is None or all(name in _FACTS or name in fields for name in _attributes(one.subject)))
+
+
+def _node_of(graph: Graph, one: Guard) -> None:
+    """A guard as a node, behind the nodes of its subject."""
+
+    def written(expression: Any) -> Any:
+        if not isinstance(expression, Call):
+            return expression
+        args = tuple(map(written, expression.args))
+        method = isinstance(expression.function, str)
+        made = graph.create_node("call_method" if method else "call_function", expression.function, args, {})
+        made.source = one.source
+        return made
+
+    made = graph.create_node("call_function", guard, (written(one.subject), one.expected), {"test": one.test})
+    made.source = one.source
+    made.meta["guard"] = {"reason": one.reason, "text": one.label}
+
+
 def _is_about_original(one: Guard) -> bool:
     return any(name in _ONLY_ORIGINAL for name in _functions(one.subject))
 
@@ -127,10 +175,9 @@ def _carried(one: Guard, inputs: dict[Node, Node], written: Graph, translator: T
     held = program.params | program.state
     if any(path not in held for path in _paths(one.subject)):
         return  # the translated program does not look at this attribute
-    can = all(name in _FUNCTIONS for name in _functions(one.subject))
-    fields = {name for leaf, _ in translator.leaves for name in _attributes(leaf)}
-    can = can and all(name in _FACTS or name in fields for name in _attributes(one.subject))
-    if not can:
+    if not any(isinstance(leaf, Node) for leaf in leaves_of(one.subject)) and _asks_kind(one):
+        return  # what kind of array a weight is: that of the translated program stays as it is
+    if not _can_be_told(one, {name for leaf, _ in translator.leaves for name in _attributes(leaf)}):
         where = "" if one.source is None else one.source.describe()
         program.refusals.append(Refusal("a guard", where, f"the capture assumed {one.expression}"))
         return

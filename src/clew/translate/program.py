@@ -16,19 +16,21 @@ from typing import Any
 
 import numpy
 
+from clew.capture.bytecode.try_blocks import attempt, attempt_method
 from clew.capture.control_flow.raising import raise_error
 from clew.capture.state.slots import ROOT, assign
 from clew.errors import CaptureError, MissingFramework
 from clew.frameworks import PACKAGES
 from clew.ir.arguments import nested_graphs
 from clew.ir.graph import Graph
-from clew.ir.guards import guard
+from clew.ir.guards import Call, Guard, guard
 from clew.ir.guests import guest, package_of
 from clew.ir.node import Node
 from clew.passes.program import graph_in
-from clew.translate.check import check_example
-from clew.translate.guards import entry_constants, entry_guards
+from clew.translate.check import Gone, check_example, gone
+from clew.translate.guards import enter_guards, entry_constants, entry_guards
 from clew.translate.nests import stands_for
+from clew.translate.observed import observe
 from clew.translate.refusals import Refusal, error_of
 from clew.translate.translator import Program, Translator, assigned_paths
 from clew.translate.values import Array
@@ -101,15 +103,38 @@ def _framework_of(program: Any, graph: Graph) -> str:
 
 
 def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, list[Refusal]]:
-    knows = importlib.import_module(SOURCES[source])
-    target = importlib.import_module(TARGETS[to])
+    """The translation, or what stands in its way; for plain calls alone where only compiled ones cannot be."""
+    knows, target = importlib.import_module(SOURCES[source]), importlib.import_module(TARGETS[to])
+    made, refusals = _attempt(program, graph, knows, target, target.NAMESPACE)
+    plain = getattr(target, "PLAIN", None)
+    if refusals and plain is not None:
+        namespace, is_compiling = plain
+        made, others = _attempt(program, graph, knows, target, namespace)
+        if others:
+            return None, others
+        told = "; ".join(dict.fromkeys(map(str, refusals)))
+        reason = f"what compiled calls do in the original cannot be carried over: {told}"
+        never = Guard(Call(is_compiling, ()), "equals", False, "mode", None, reason, "no compiler traces the program")
+        made._graph.set_guards((never, *made._graph.guards.entry))
+        made.notes = (*made.notes, f"it runs, but cannot be compiled: {told}")
+    if made is not None:
+        made.translated_from = source
+        vars(made)["_original_example"] = vars(program).get("_example")
+    return made, [] if made is not None else refusals
+
+
+def _attempt(program: Any, graph: Graph, knows: Any, target: Any, namespace: Any) -> tuple[Any, list[Refusal]]:
     prepared = _copied(graph)
+    _without_attempts(prepared)
     constants: dict[str, Any] = {}
     refusals = knows.prepare(prepared, constants)
-    shared = Program(knows.SOURCE(), target.NAMESPACE, prepared.owning_module, constants)
+    source = knows.SOURCE()
+    enter_guards(prepared, source)
+    shared = Program(source, namespace, prepared.owning_module, constants)
     shared.refusals += refusals
     shared.examples = _examples(program)
     shared.assigned = assigned_paths((prepared, *nested_graphs(prepared)))
+    shared.observe = lambda: _observed(program, prepared, shared)
     result = _Outermost(shared, prepared)
     if shared.refusals:
         return None, shared.refusals
@@ -119,6 +144,46 @@ def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, 
     made.changes_state = bool(shared.assigned or shared.versions)
     made._graph.lint()
     return made, []
+
+
+def prepared_graph(graph: Graph, knows: Any) -> tuple[Graph, dict[str, Any]]:
+    """A copy of a graph as it is translated: layers entered, writes made functional; and the constants of that."""
+    prepared = _copied(graph)
+    _without_attempts(prepared)
+    constants: dict[str, Any] = {}
+    knows.prepare(prepared, constants)
+    return prepared, constants
+
+
+def _without_attempts(graph: Graph) -> None:
+    """Calls of which the capture relies on that they do not fail, as the calls themselves."""
+    for each in (graph, *nested_graphs(graph)):
+        for node in list(each.nodes):
+            if node.op != "call_function" or node.target not in (attempt, attempt_method) or not node.args:
+                continue
+            function, *args = node.args
+            if isinstance(function, Node):
+                continue
+            op = "call_function" if node.target is attempt else "call_method"
+            with each.inserting_before(node):
+                made = each.create_node(op, function, tuple(args), dict(node.kwargs))
+            made.source, made.value_type, name = node.source, node.value_type, node.name
+            made.meta.update(node.meta)
+            node.replace_all_uses_with(made)
+            each.erase_node(node)
+            made._rename(name)
+
+
+def _observed(program: Any, graph: Graph, shared: Program) -> dict[Node, Any]:
+    """What nodes give for the example, where that is plain."""
+    example = vars(program).get("_example")
+    if example is None or shared.assigned:
+        return {}
+    try:
+        args, kwargs = example.call(gone)
+    except Gone:
+        return {}
+    return observe(graph, shared.constants, args, kwargs, shared.source)
 
 
 def _examples(program: Any) -> dict[str, Any]:

@@ -55,6 +55,8 @@ class Translated(PlainCapture):
         self._state: tuple[str, ...] = ()
         self.needs_key = False
         """Whether calls draw random numbers, from the key that they are given."""
+        self.translated_from = ""
+        """The framework that the original was written in."""
         self.draws = False
         """Whether calls draw random numbers."""
         self.changes_state = False
@@ -104,6 +106,9 @@ class Translated(PlainCapture):
             have, want = getattr(values[path], "shape", None), getattr(get(self.root, path), "shape", None)
             if want is not None and (have is None or tuple(have) != tuple(want)):
                 raise ClewError(f"{path} has the shape {have}, and the program was translated for {tuple(want)}")
+            kind, usual = getattr(values[path], "dtype", None), getattr(get(self.root, path), "dtype", None)
+            if usual is not None and str(kind) != str(usual):
+                raise ClewError(f"{path} is of dtype {kind}, and the program was translated for {usual}")
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         self._check_key(args, kwargs)

@@ -23,6 +23,7 @@ from clew.ir.graph import Graph
 from clew.ir.guards import guard, guard_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType, DictType, ListType, ScalarType, TupleType, Type
+from clew.translate.apart import NO_ROW, in_parts
 from clew.translate.control_flow import run_both_ways, translate_control
 from clew.translate.nests import entered, spec_of
 from clew.translate.refusals import Refusal, Undecided, Untranslatable
@@ -60,6 +61,9 @@ class Program:
         """The arguments of the example by name, as far as they are known."""
         self.params: dict[str, Any] = {}
         self.state: dict[str, Any] = {}
+        self.observe: Callable[[], dict[Node, Any]] = dict
+        """Runs the source for the example, and gives the plain numbers that its nodes give."""
+        self._observed: dict[Node, Any] | None = None
         self.refusals: list[Refusal] = []
         self.notes: dict[str, None] = {}
         self.assigned: set[str] = set()
@@ -75,6 +79,12 @@ class Program:
         names = self.source.names(node) if node.op.startswith("call") else [str(node.target)]
         where = "" if node.source is None else node.source.describe()
         self.refusals.append(Refusal(names[0], where, reason))
+
+    def observed(self, node: Node | None) -> Any:
+        """The plain number, or the nest of them, that a node gives for the example; None if that is not known."""
+        if self._observed is None:
+            self._observed = self.observe()
+        return None if node is None else self._observed.get(node)
 
     def attribute(self, writer: Writer, path: str) -> Any:
         """What an attribute of the source is in the target."""
@@ -114,6 +124,7 @@ class Translator:
         self.graph = graph
         self.writer = writer
         self.xp = writer.namespace
+        writer.observed = lambda: program.observed(writer.origin)
         self.env: dict[Node, Any] = dict(known)
         self.modes = [True]
         """Whether gradients are on, for each block that has been entered."""
@@ -145,8 +156,8 @@ class Translator:
         try:
             self.xp.wanted = None  # rows of other nodes must not see it
             self.xp.wanted = self.wanted(node.value_type)
-            value = self.source.completed(self.writer, self.wanted(node.value_type), self._translated(node))
-            self._check(node, value)
+            value = self._completed(node, self._translated(node))
+            self._check(value, node.value_type)
         except Untranslatable as error:
             if not self._is_consequence(node):
                 self.program.refuse(node, str(error))
@@ -154,6 +165,19 @@ class Translator:
         if node.op != "placeholder":
             self._name(node, value, last)
         return self._frozen(value) if not self.modes[-1] else value
+
+    def _completed(self, node: Node, value: Any) -> Any:
+        """What a row gave, as the source has it."""
+        return self.source.completed(self.writer, self.wanted(node.value_type), self._there(value))
+
+    def _there(self, value: Any) -> Any:
+        """An array where the source has one, and the translation an array or None: a guard says so."""
+        if not isinstance(value, Optional) or self.xp.wanted is None:
+            return value
+        writer = self.writer
+        is_there = Number(writer, writer.node("call_function", operator.is_not, (value, None)), True)
+        writer.require(is_there, True, "there is an array here, and not None")
+        return Array(writer, value.node, value.spec, True)
 
     def _is_consequence(self, node: Node) -> bool:
         """Whether what a node is given was refused already."""
@@ -176,15 +200,15 @@ class Translator:
             found = None
         return Opaque(self.writer, made, REFUSED) if found is None else self.writer.wrap(made, found, True)
 
-    def _check(self, node: Node, value: Any) -> None:
-        """Whether a value is what the source gives for the example."""
+    def _check(self, value: Any, kind: Type | None) -> None:
+        """Whether a value is what the source gives for the example, by its type."""
         wanted = self.xp.wanted
         if wanted is None or not isinstance(value, Array):
             if wanted is not None and not isinstance(value, (Opaque, Plain, tuple, list)):
                 raise Untranslatable(f"the source gives an array, and the row {type(value).__name__}")
             return
         have = value.spec
-        if have.dtype != wanted.dtype or not _fits(have.shape, node.value_type, self.sizes_differ):
+        if have.dtype != wanted.dtype or not _fits(have.shape, kind, self.sizes_differ):
             raise Untranslatable(
                 f"{self.xp.framework} would give {have.dtype}{list(have.shape)}, "
                 f"and the source gives {wanted.dtype}{list(wanted.shape)}"
@@ -323,11 +347,24 @@ class Translator:
         written = self.source.written(node)
         if written is not None:
             return self._write(node, written[0], args, kwargs)
-        row = self.source.table.find(names)
-        if row is None:
-            raise Untranslatable("no row stands for it")
-        self.sizes_differ = self.sizes_differ or self.source.counts(node)
-        return self._run(row, args[:1] if node.target is getattr else args, kwargs)
+        return self._by_row(node, self.source.table.find(names), args[:1] if node.target is getattr else args, kwargs)
+
+    def _by_row(self, node: Node, row: Callable[..., Any] | None, args: Any, kwargs: Any) -> Any:
+        """What a row gives; where there is none, or it does not take this call, what the parts of the call give."""
+        wanted, last = self.xp.wanted, self.writer.graph._root._prev
+        try:
+            if row is None:
+                raise Untranslatable(NO_ROW)
+            self.sizes_differ = self.sizes_differ or self.source.counts(node)
+            found = self._completed(node, self._run(row, args, kwargs))
+            self._check(found, node.value_type)
+            return found
+        except Untranslatable as error:
+            if any(isinstance(leaf, (Opaque, Optional)) for leaf in leaves_of((args, kwargs))):
+                raise
+            self.writer.forget_guards(last)
+            self.xp.wanted = wanted
+            return in_parts(self, node, error)
 
     def _of_branch(self, node: Node, value: Any) -> Any:
         """An item of a branch's results; the shape of the example's side is that which the source tells."""
@@ -467,8 +504,10 @@ class Translator:
         self._written[node] = self._written.get(written, written)
         return found
 
-    def replaced(self, node: Node, written: Node, new: Array) -> Array:
+    def replaced(self, node: Node, written: Any, new: Array) -> Array:
         """From ``node`` on an array is another one, and so is the array that it is a part of."""
+        if not isinstance(written, Node):
+            raise Untranslatable("it writes into an array inside of a container")
         chain = self._parts(written)
         if self._is_input(written) and not (chain[-1] is self._base(written) and chain[-1] in self.writable):
             raise Untranslatable(f"it writes into an input, and arrays of {self.xp.framework} cannot be written to")
@@ -556,7 +595,7 @@ class Translator:
         told = guard_of(node)
         value = args[0]
         if not isinstance(value, Value):
-            if not told.holds(value):
+            if not told.holds(value) and value != self.source.constant(told.expected):
                 raise Untranslatable(
                     f"the program relies on {told.expression}, which does not hold for the translation"
                 )

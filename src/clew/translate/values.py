@@ -181,6 +181,26 @@ class Optional(Value):
         self.spec = spec
 
 
+class Items(Value):
+    """A list of arrays of which the number is not fixed; ``specs`` are those of the example, None where not known."""
+
+    __slots__ = ("specs",)
+
+    def __init__(self, writer: Writer, node: Node, specs: list[Any]) -> None:
+        super().__init__(writer, node, True)
+        self.specs = specs
+
+
+class Zipped(Value):
+    """Several lists side by side, none of which has a fixed number of items."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, writer: Writer, node: Node, parts: tuple[Any, ...]) -> None:
+        super().__init__(writer, node, True)
+        self.parts = parts
+
+
 class Dtype(str):
     """A dtype of the source, by its name."""
 
@@ -191,6 +211,16 @@ class Place(str):
     """A device, layout or memory format of the source: no matter to the target."""
 
     __slots__ = ()
+
+    @property
+    def type(self) -> str:
+        """The kind of a device."""
+        return self.partition(":")[0]
+
+    @property
+    def index(self) -> Any:  # type: ignore[override]
+        """Which of several devices of a kind it is: not said."""
+        return None
 
 
 class Opaque(Value):

@@ -17,7 +17,7 @@ from clew.ir.guards import guard
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.translate.refusals import Untranslatable
-from clew.translate.values import Array, Number, Opaque, Spec, Value
+from clew.translate.values import Array, Items, Number, Opaque, Spec, Value, Zipped
 
 if TYPE_CHECKING:
     from clew.translate.targets.namespace import Namespace
@@ -40,6 +40,8 @@ class Writer:
         """Lets an attribute of the program be another array from here on."""
         self.drawn: dict[int, list[Any]] = {}
         """What was drawn from the keys of the source."""
+        self.observed: Callable[[], Any] = _not_observed
+        """The plain number that the source gives for the example here; None if that is not known."""
         self.next_key: Callable[[], Any] = _cannot_draw
         """The key of the next draw of random numbers."""
 
@@ -105,9 +107,13 @@ class Writer:
         """A call of a function of Python's on numbers."""
         if any(isinstance(one, Opaque) for one in args):
             raise Untranslatable("nothing is known of a value that it is given")
+        if any(isinstance(leaf, (Items, Zipped)) for leaf in leaves_of(args)):
+            raise Untranslatable(f"{getattr(function, '__name__', function)} of a list of arrays")
         node = self.node("call_function", function, args)
         found = function(*examples_of(args))
-        return Number(self, node, found) if isinstance(found, (range, list)) else self.wrap(node, found, False)
+        if isinstance(found, (range, list, tuple)):
+            return Number(self, node, found)
+        return self.wrap(node, found, False)
 
     def attribute(self, value: Any, name: str, found: Any) -> Any:
         """The attribute of an object, which is ``found`` for the example."""
@@ -128,6 +134,15 @@ class Writer:
         elif bool(condition) is not expected:
             raise Untranslatable(reason)
 
+    def forget_guards(self, last: Node) -> None:
+        """Take back the guards that were written after this node."""
+        node = self.graph._root._prev
+        while node is not last:
+            before = node._prev
+            if node.op == "call_function" and node.target is guard:
+                self.graph.erase_node(node)
+            node = before
+
     def fixed(self, value: Any, reason: str) -> Any:
         """The plain value of a number, on which the program relies from here on: a guard says so."""
         if not isinstance(value, Number):
@@ -138,6 +153,10 @@ class Writer:
 
 def _cannot_rebind(value: Any, new: Any) -> None:
     raise Untranslatable("it writes state inside of a branch or a loop")
+
+
+def _not_observed() -> Any:
+    return None
 
 
 def _cannot_draw() -> Any:

@@ -16,7 +16,7 @@ import numpy
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows.python import add_python
 from clew.translate.rows.table import Table, axis_of
-from clew.translate.values import Array, Number, Opaque, Value
+from clew.translate.values import Array, Items, Number, Opaque, Value
 from clew.translate.writer import leaves_of
 
 NUMPY = Table("numpy")
@@ -158,6 +158,8 @@ def array(xp: Any, x: Any, dtype: Any = None, copy: Any = None, order: Any = Non
         return xp.to_wanted(x)
     if xp.wanted is None:
         raise Untranslatable("the dtype that it gives is not known")
+    if isinstance(x, Items):
+        return xp.joined(x, 0, "stack")
     if any(isinstance(one, Array) for one in leaves_of(x)):
         return _stacked(xp, x)
     return xp.array(x if isinstance(x, Value) else _lists(x), dtype=xp.dtype_object(xp.wanted.dtype))
@@ -397,6 +399,8 @@ def repeat(xp: Any, x: Any, repeats: Any, axis: Any = None) -> Any:
 
 def _joining(name: str) -> None:
     def row(xp: Any, arrays: Any, axis: Any = None, **named: Any) -> Any:
+        if isinstance(arrays, Items) and name in ("concatenate", "stack"):
+            return xp.joined(arrays, 0 if axis is None else axis, name)
         given = list(arrays) if not isinstance(arrays, Array) else _refused()
         if xp.wanted is None:
             raise Untranslatable("it joins something that is no array")
@@ -480,9 +484,7 @@ def setitem(xp: Any, x: Array, index: Any, value: Any) -> Any:
     value = xp.cast(plain(value), x.dtype)
     if isinstance(index, Array) and index.dtype == "bool":
         if isinstance(value, Array) and value.ndim:
-            if xp.jits:
-                raise Untranslatable("how many items a mask takes depends on the data")
-            return xp.set_masked(x, index, value)
+            return xp.put_masked(x, index, value)
         mask = xp.reshape(index, (*index.shape, *(1,) * (x.ndim - index.ndim))) if index.ndim < x.ndim else index
         return xp.where(mask, value, x)
     return xp.at_set(x, checked_index(xp, x, index), value)
@@ -510,7 +512,7 @@ def item(xp: Any, x: Any) -> Any:
 
 def _conversion(kind: type) -> None:
     def row(xp: Any, x: Any) -> Any:
-        found = xp.item(x) if isinstance(x, Array) else x
+        found = xp.item(x, kind) if isinstance(x, Array) else x
         if not isinstance(found, Number):
             raise Untranslatable("a conversion of something that is no number")
         return found if type(found.value) is kind else xp.writer.plain(kind, found)

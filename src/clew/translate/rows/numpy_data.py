@@ -1,6 +1,6 @@
 """NumPy's functions whose results depend on the data, write into arrays, or draw random numbers.
 
-How many items come out is known only when the program runs: frameworks that compile nothing can do that, JAX cannot.
+How many items come out is known only when the program runs: JAX can do that in plain calls, where nothing is compiled.
 Random numbers are drawn from what the translated program is given, or from the framework's own generator.
 """
 
@@ -14,7 +14,7 @@ import numpy
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows import numpy as plain_rows
 from clew.translate.rows import python
-from clew.translate.rows.numpy import NUMPY, checked_index, computed, depends_on_data, plain
+from clew.translate.rows.numpy import NUMPY, checked_index, computed, plain
 from clew.translate.rows.table import axis_of, refuse_given
 from clew.translate.values import Array, Number, Opaque
 from clew.translate.writer import Writer
@@ -25,15 +25,9 @@ row = NUMPY.row
 # ---- as many items as the data tell ----------------------------------------------------------------------------------
 
 
-def _needs_data(xp: Any) -> None:
-    if xp.jits:
-        depends_on_data(xp)
-
-
 @row("flatnonzero")
 def flatnonzero(xp: Any, x: Any) -> Any:
     """The places of what is not zero, counted through."""
-    _needs_data(xp)
     (found,) = xp.nonzero_places(xp.reshape(x, (-1,)), xp.wanted.shape[0])
     return xp.to_wanted(found)
 
@@ -41,7 +35,6 @@ def flatnonzero(xp: Any, x: Any) -> Any:
 @row("nonzero")
 def nonzero(xp: Any, x: Any) -> Any:
     """The places of what is not zero, an array for each axis."""
-    _needs_data(xp)
     return tuple(xp.nonzero_places(x, 2))
 
 
@@ -49,7 +42,6 @@ def nonzero(xp: Any, x: Any) -> Any:
 def unique(xp: Any, x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: Any = None, **given: Any) -> Any:  # fmt: skip
     """The numbers that are there, in order, perhaps how often."""
-    _needs_data(xp)
     refuse_given("unique", return_index=return_index, return_inverse=return_inverse, axis=axis)
     if xp.is_floating(x):
         raise Untranslatable("which numbers are there, where nan may be among them")
@@ -60,7 +52,6 @@ def unique(xp: Any, x: Any, return_index: bool = False, return_inverse: bool = F
 @row("bincount")
 def bincount(xp: Any, x: Any, weights: Any = None, minlength: Any = 0) -> Any:
     """How often each number is there."""
-    _needs_data(xp)
     minlength = xp.item(minlength) if isinstance(minlength, Array) else minlength
     return xp.to_wanted(xp.counts_of(x, weights, minlength, xp.wanted))
 
@@ -69,9 +60,7 @@ def _masked(xp: Any, x: Array, index: Any) -> Any:
     """Items where a mask holds; None if there is no mask alone."""
     if not isinstance(index, Array) or index.dtype != "bool":
         return None
-    if xp.jits or xp.wanted is None:
-        raise Untranslatable("how many items a mask takes depends on the data")
-    return xp.writer.wrap(xp.masked(x, index), xp.wanted, x.differentiable)
+    return xp.masked(x, index)
 
 
 @row("operator.getitem")

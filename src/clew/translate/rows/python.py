@@ -10,10 +10,26 @@ from typing import Any
 from clew.capture.control_flow.regions import first_item, has_items, rest_of
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows.table import Table
-from clew.translate.values import Array, Number, Opaque, Value
+from clew.translate.values import Array, Items, Number, Opaque, Value, Zipped
 
 _MATH = (math.sqrt, math.floor, math.ceil, math.log, math.exp, math.prod, math.pow, math.sin, math.cos, math.isqrt)
-_BUILTINS = (max, min, int, float, range, bool, round, sum, list, reversed, has_items, rest_of, first_item)
+_BUILTINS = (
+    sorted,
+    tuple,
+    max,
+    min,
+    int,
+    float,
+    range,
+    bool,
+    round,
+    sum,
+    list,
+    reversed,
+    has_items,
+    rest_of,
+    first_item,
+)
 
 
 def _on_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -23,6 +39,20 @@ def _on_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
         return xp.writer.plain(function, *args)
 
     return row
+
+
+def zipped(xp: Any, *args: Any, strict: bool = False) -> Any:
+    """Lists side by side."""
+    if not any(isinstance(one, Value) for one in args):
+        return list(zip(*args, strict=strict))
+    return Zipped(xp.writer, xp.writer.node("call_function", zip, args), args)
+
+
+def counted(xp: Any, x: Any, start: int = 0) -> Any:
+    """The items of a list with their numbers."""
+    if not isinstance(x, Value):
+        return list(enumerate(x, start))
+    return Zipped(xp.writer, xp.writer.node("call_function", enumerate, (x, start)), (range(start, start + 1), x))
 
 
 def not_row(xp: Any, x: Any) -> Any:
@@ -50,6 +80,8 @@ def length(xp: Any, x: Any) -> Any:
         return x.size(0)
     if isinstance(x, Number):
         return xp.writer.plain(len, x)
+    if isinstance(x, Items):
+        return Number(xp.writer, xp.writer.node("call_function", len, (x,)), len(x.specs))
     if isinstance(x, Opaque):
         raise Untranslatable(x.reason or "nothing is known of the object whose length it takes")
     return len(x)
@@ -62,13 +94,6 @@ def kind(xp: Any, x: Any) -> Any:
     raise Untranslatable("it asks for the class of a value")
 
 
-def attempted(xp: Any, function: Any, *args: Any) -> Any:
-    """A calculation with numbers that did not fail during the capture; where it fails, the translation does too."""
-    if any(isinstance(one, Array) for one in args) or getattr(function, "__module__", "") != "_operator":
-        raise Untranslatable("it catches the error of a call")
-    return xp.writer.operate(function, *args)
-
-
 def add_python(table: Table) -> None:
     """Let a table know plain Python, but for what it has rows for already."""
     rows: dict[str, Callable[..., Any]] = {f"math.{one.__name__}": _on_numbers(one) for one in _MATH}
@@ -77,7 +102,8 @@ def add_python(table: Table) -> None:
         rows[f"{module}.{one.__name__}"] = _on_numbers(one)
     rows |= {
         "builtins.type": kind,
-        "clew.capture.bytecode.try_blocks.attempt": attempted,
+        "builtins.zip": zipped,
+        "builtins.enumerate": counted,
         "operator.not_": not_row,
         "operator.truth": truth,
         "builtins.len": length,

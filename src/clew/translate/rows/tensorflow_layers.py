@@ -13,7 +13,7 @@ from clew.translate.refusals import Untranslatable
 from clew.translate.rows.table import refuse_given, taking
 from clew.translate.rows.tensorflow import TENSORFLOW, _array, _places, row
 from clew.translate.rows.tensorflow_sizes import array, fixed, number, operand, plain, sizes
-from clew.translate.values import Array, Number, Opaque, Spec, Value
+from clew.translate.values import Array, Items, Number, Opaque, Spec, Value
 from clew.translate.writer import Writer
 
 # ---- products --------------------------------------------------------------------------------------------------------
@@ -387,17 +387,6 @@ TENSORFLOW.add("assign_sub", lambda xp, x, new, *args, **given: x - operand(new)
 # ---- lists of tensors ------------------------------------------------------------------------------------------------
 
 
-class Items(Value):
-    """A list of Python's with tensors of one kind; ``spec`` is theirs, as far as it is known."""
-
-    __slots__ = ("count", "spec")
-
-    def __init__(self, writer: Writer, node: Any, spec: Spec | None, count: int) -> None:
-        super().__init__(writer, node, True)
-        self.spec = spec
-        self.count = count
-
-
 def _of_item(xp: Any, item: Any) -> Any:
     found = array(xp, item)
     if isinstance(found, Array):
@@ -413,7 +402,7 @@ def _shown(value: Any) -> int:
 def reserve(xp: Any, element_shape: Any = None, num_elements: Any = 0, element_dtype: Any = None, **given: Any) -> Any:
     """A list of so many places."""
     count = number(num_elements)
-    return Items(xp.writer, xp.writer.node("call_function", operator.mul, ([None], count)), None, _shown(count))
+    return Items(xp.writer, xp.writer.node("call_function", operator.mul, ([None], count)), [None] * _shown(count))
 
 
 @row("raw_ops.TensorListFromTensor")
@@ -421,7 +410,7 @@ def from_tensor(xp: Any, tensor: Any, element_shape: Any = None, **given: Any) -
     """The items along the first axis."""
     x = array(xp, tensor)
     node = xp.writer.node("call_function", list, (x,))
-    return Items(xp.writer, node, Spec(x.spec.shape[1:], x.dtype), x.spec.shape[0])
+    return Items(xp.writer, node, [Spec(x.spec.shape[1:], x.dtype)] * x.spec.shape[0])
 
 
 @row("raw_ops.TensorListSetItem")
@@ -435,31 +424,36 @@ def set_item(xp: Any, input_handle: Any, index: Any, item: Any, resize_if_index_
         writer.require(have >= place, True, "an item is written right behind the last one")
     node = writer.node("call_function", operator.add, (before, [made]))
     node = writer.node("call_function", operator.add, (node, behind))
-    count = max(input_handle.count, _shown(place) + 1)
-    return Items(writer, node, Spec(made.spec.shape, made.dtype), count)
+    count = max(len(input_handle.specs), _shown(place) + 1)
+    return Items(writer, node, [Spec(made.spec.shape, made.dtype)] * count)
 
 
 @row("raw_ops.TensorListGetItem")
 def get_item(xp: Any, input_handle: Any, index: Any, element_shape: Any = None, **given: Any) -> Any:
     """One item of a list."""
     node = xp.writer.node("call_function", operator.getitem, (input_handle, number(index)))
-    spec = input_handle.spec or xp.wanted
-    return xp.writer.wrap(node, spec, True)
+    return xp.writer.wrap(node, _kind(input_handle) or xp.wanted, True)
 
 
 @row("raw_ops.TensorListStack")
 def stacked(xp: Any, input_handle: Any, element_shape: Any = None, **given: Any) -> Any:
     """The items along an axis of their own."""
-    if input_handle.spec is None:
+    spec = _kind(input_handle)
+    if spec is None:
         raise Untranslatable("a list of which no item is known")
     node = xp.writer.node("call_function", xp.function("stack"), (input_handle,))
-    return xp.writer.wrap(node, Spec((input_handle.count, *input_handle.spec.shape), input_handle.spec.dtype), True)
+    return xp.writer.wrap(node, Spec((len(input_handle.specs), *spec.shape), spec.dtype), True)
+
+
+def _kind(items: Items) -> Spec | None:
+    """What the tensors of a list are, as far as it is known."""
+    return items.specs[0] if items.specs else None
 
 
 @row("raw_ops.TensorListLength")
 def list_length(xp: Any, input_handle: Any) -> Any:
     """How many places a list has."""
-    return plain(xp, Number(xp.writer, xp.writer.node("call_function", len, (input_handle,)), input_handle.count))
+    return plain(xp, Number(xp.writer, xp.writer.node("call_function", len, (input_handle,)), len(input_handle.specs)))
 
 
 # ---- random numbers --------------------------------------------------------------------------------------------------

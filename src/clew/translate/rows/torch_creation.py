@@ -106,8 +106,14 @@ def arange(xp: Any, *bounds: Any, **named: Any) -> Any:
     bounds = (*bounds, *(named.pop(name) for name in ("start", "end", "step") if name in named))
     _check(named)
     if any(isinstance(one, Array) for one in bounds):
-        raise Untranslatable("how many numbers arange gives depends on the data")
+        bounds = tuple(_bound(xp, one) if isinstance(one, Array) else one for one in bounds)
+        return xp.sized_by_data(xp.function("arange"), *bounds, dtype=_dtype(xp))
     return xp.arange(*bounds, dtype=_dtype(xp))
+
+
+def _bound(xp: Any, x: Array) -> Any:
+    """A bound as a plain number; what it is for the example does not matter."""
+    return xp.writer.node("call_method", "item", (xp.concrete(x),))
 
 
 @TORCH.row("linspace")
@@ -130,6 +136,9 @@ def tensor(xp: Any, data: Any, **named: Any) -> Any:
     _check(named)
     if isinstance(data, Array):
         return xp.to_wanted(data)
+    if isinstance(data, Number) and isinstance(data.value, list):  # a list that a loop may have collected
+        node = xp.writer.node("call_function", xp.function("array"), (data,), {"dtype": _dtype(xp)})
+        return xp.writer.wrap(node, xp.wanted, False)
     made = xp.array(_plain(data), dtype=_dtype(xp))
     if not any(isinstance(leaf, Value) for leaf in _leaves(data)):
         made.fixed = True
@@ -202,20 +211,25 @@ def zero(xp: Any, x: Array) -> Any:
     return xp.zeros_like(x)
 
 
-@TORCH.row("__bool__", "builtins.bool")
-def truth(xp: Any, x: Any) -> Any:
-    """The truth of an array of one item, where nothing is compiled."""
-    return xp.truth(x) if isinstance(x, Array) else plain_value(xp, x)
+def _converted(kind: Any) -> None:
+    def row(xp: Any, x: Any) -> Any:
+        if isinstance(x, Array):
+            if x.dtype == "bool" and kind is bool:
+                return xp.truth(x)
+            return xp.item(x, kind)
+        return xp.writer.plain(kind, x) if isinstance(x, Value) else kind(x)
+
+    TORCH.row(f"__{kind.__name__}__", f"builtins.{kind.__name__}")(row)
 
 
-@TORCH.row("item", "tolist", "__int__", "__float__", "builtins.int", "builtins.float")
+for _kind in (bool, int, float):
+    _converted(_kind)
+
+
+@TORCH.row("item", "tolist")
 def plain_value(xp: Any, x: Any) -> Any:
     """A plain number out of an array."""
-    if isinstance(x, Array):
-        return xp.item(x)
-    if isinstance(x, Number):
-        raise Untranslatable("a conversion of a number of the program")
-    return x
+    return xp.item(x)
 
 
 # ---- random numbers --------------------------------------------------------------------------------------------------

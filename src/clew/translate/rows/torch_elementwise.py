@@ -401,8 +401,16 @@ def where(xp: Any, condition: Any, x: Any = None, y: Any = None) -> Any:
 @TORCH.row("masked_fill")
 def masked_fill(xp: Any, x: Array, mask: Array, value: Any) -> Any:
     """A value where the mask is true."""
-    value = xp.cast(value, x.dtype) if isinstance(value, Array) else value
-    return xp.where(mask, value, x)
+    return xp.where(mask, fitting(xp, value, x.dtype), x)
+
+
+def fitting(xp: Any, value: Any, dtype: str) -> Any:
+    """A value as one of this dtype: arrays are cast, numbers are of its kind."""
+    if isinstance(value, Array):
+        return xp.cast(value, dtype)
+    if isinstance(value, Number) or dtype in _COMPLEX:
+        return value
+    return bool(value) if dtype == "bool" else float(value) if dtype in _FLOATS else int(value)
 
 
 # ---- activations -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows.table import axis_of, refuse_given
-from clew.translate.rows.torch_elementwise import TORCH
+from clew.translate.rows.torch_elementwise import TORCH, fitting
 from clew.translate.rows.torch_shapes import checked_index
 from clew.translate.values import Array
 
@@ -173,11 +173,11 @@ def index_put(xp: Any, x: Array, indices: Any, values: Any, accumulate: bool = F
 
 
 def _masked_put(xp: Any, x: Array, mask: Array, value: Any) -> Any:
-    """A single value where a mask is true."""
-    if isinstance(value, Array) and value.ndim:
-        raise Untranslatable("how many items a mask takes depends on the data")
+    """A single value, or one for the axes that the mask does not have, where a mask is true."""
+    if isinstance(value, Array) and value.ndim > x.ndim - mask.ndim:
+        return xp.put_masked(x, mask, xp.cast(value, x.dtype))
     mask = xp.reshape(mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim))) if mask.ndim < x.ndim else mask
-    return xp.where(mask, xp.cast(value, x.dtype), x)
+    return xp.where(mask, fitting(xp, value, x.dtype), x)
 
 
 def set_items(xp: Any, x: Array, index: Any, value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from clew.translate.refusals import Undecided, Untranslatable
 from clew.translate.rows.table import refuse_given, spread, taking
-from clew.translate.rows.torch_elementwise import TORCH, computed
+from clew.translate.rows.torch_elementwise import TORCH, computed, fitting
 from clew.translate.values import Array, Number
 
 # ---- products --------------------------------------------------------------------------------------------------------
@@ -17,6 +17,15 @@ from clew.translate.values import Array, Number
 def matmul(xp: Any, x: Array, y: Array) -> Any:
     """A product of matrices or vectors."""
     return xp.matmul(x, y)
+
+
+@TORCH.row("_grouped_mm", "nn.functional.grouped_mm", "ops.transformers.grouped_mm_fallback")
+def grouped_matmul(xp: Any, x: Array, y: Array, *, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
+    """A product for each group of rows with a matrix of its own; ``offs`` says where the groups end."""
+    refuse_given("grouped_mm", bias=bias)
+    if offs is None or x.ndim != 2 or y.ndim != 3:
+        raise Untranslatable("grouped_mm of batches, or of groups of columns")
+    return xp.to_wanted(xp.grouped_matmul(x, y, offs))
 
 
 @TORCH.row("linalg.multi_dot", "chain_matmul")
@@ -31,7 +40,7 @@ def multi_dot(xp: Any, arrays: Any, *others: Any) -> Any:
 @TORCH.row("addmm", "baddbmm", "addmv")
 def addmm(xp: Any, x: Array, y: Array, z: Array, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """A product added to something."""
-    product = xp.matmul(y, z)
+    product, beta, alpha = xp.matmul(y, z), fitting(xp, beta, x.dtype), fitting(xp, alpha, x.dtype)
     return (x if beta == 1 else beta * x) + (product if alpha == 1 else alpha * product)
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
+from clew.frameworks.torch.entry_facts import follows_from_sizes
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows.python import add_python
 from clew.translate.rows.torch_elementwise import TORCH
@@ -49,10 +52,13 @@ def is_tensor(xp: Any, x: Any) -> bool:
     return isinstance(x, Array)
 
 
-@TORCH.row("sym_max", "sym_min", "sym_not", "sym_float", "sym_int", "sym_sqrt")
-def symbolic(xp: Any, *args: Any) -> Any:
-    """Numbers of torch's own tracers."""
-    raise Untranslatable("a number of torch's own tracers")
+def _parts(xp: Any, parts: Any, *others: Any) -> Any:
+    """The results of a function under torch's names: a plain tuple, where there is no torch."""
+    return tuple(parts)
+
+
+for _name in dir(torch.return_types):
+    TORCH.add(f"return_types.{_name}", _parts)
 
 
 @TORCH.row("broadcast_shapes", "functional.broadcast_shapes")
@@ -67,6 +73,13 @@ def broadcast_shapes(xp: Any, *shapes: Any) -> Any:
             raise Untranslatable("a common shape of sizes that are not fixed")
         found.append(large[0] if large else 1)
     return tuple(found)
+
+
+@TORCH.row("clew.frameworks.torch.entry_facts.follows_from_sizes")
+def of_sizes(xp: Any, text: str, *sizes: Any) -> Any:
+    """What torch computes of sizes alone: it is computed at once, and the sizes are fixed."""
+    reason = "what the program computes of these sizes is not carried over"
+    return follows_from_sizes(text, *(xp.writer.fixed(one, reason) for one in sizes))
 
 
 add_python(TORCH)

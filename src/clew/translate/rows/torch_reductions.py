@@ -29,13 +29,13 @@ def _reduced(xp: Any, name: str, x: Array, dim: Any, keepdim: bool, **given: Any
 @TORCH.row("sum")
 def sum_row(xp: Any, x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None) -> Any:
     """A sum in the dtype that torch has for it."""
-    return _reduced(xp, "sum", xp.to_wanted(x), dim if axis is None else axis, keepdim)
+    return xp.to_wanted(_reduced(xp, "sum", xp.to_wanted(x), dim if axis is None else axis, keepdim))
 
 
 @TORCH.row("nansum")
 def nansum(xp: Any, x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """A sum without nan."""
-    return _reduced(xp, "nansum", xp.to_wanted(x), dim, keepdim)
+    return xp.to_wanted(_reduced(xp, "nansum", xp.to_wanted(x), dim, keepdim))
 
 
 @TORCH.row("mean")
@@ -47,16 +47,16 @@ def mean(xp: Any, x: Array, dim: Any = None, keepdim: bool = False, *, dtype: An
 @TORCH.row("prod")
 def prod(xp: Any, x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """A product."""
-    return _reduced(xp, "prod", xp.to_wanted(x), dim, keepdim)
+    return xp.to_wanted(_reduced(xp, "prod", xp.to_wanted(x), dim, keepdim))
 
 
-@TORCH.row("all")
+@TORCH.row("all", "_is_all_true")
 def all_row(xp: Any, x: Array, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether all items are true."""
     return _as_wanted(xp, _reduced(xp, "all", x, dim, keepdim))
 
 
-@TORCH.row("any")
+@TORCH.row("any", "_is_any_true")
 def any_row(xp: Any, x: Array, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether an item is true."""
     return _as_wanted(xp, _reduced(xp, "any", x, dim, keepdim))
@@ -165,14 +165,33 @@ def cumsum(xp: Any, x: Array, dim: Any = None, *, dtype: Any = None, axis: Any =
     """Running sums."""
     dim = dim if axis is None else axis
     x = xp.to_wanted(x)
-    return xp.cumsum(x, axis=dim) if x.ndim else x
+    return xp.to_wanted(xp.cumsum(x, axis=dim)) if x.ndim else x
 
 
 @TORCH.row("cumprod")
 def cumprod(xp: Any, x: Array, dim: Any, *, dtype: Any = None) -> Any:
     """Running products."""
     x = xp.to_wanted(x)
-    return xp.cumprod(x, axis=dim) if x.ndim else x
+    return xp.to_wanted(xp.cumprod(x, axis=dim)) if x.ndim else x
+
+
+def _running_extreme(name: str) -> None:
+    def row(xp: Any, x: Array, dim: int) -> Any:
+        """The extreme so far, and where it is: the last of equal ones."""
+        if not x.ndim:
+            return (x, xp.zeros_like(x, dtype=xp.dtype_object("int64")))
+        axis = axis_of(dim, x.ndim)
+        found = xp.running(x, name, axis)
+        line = xp.reshape(xp.arange(x.size(axis)), (-1, *(1,) * (x.ndim - axis - 1)))
+        hit = (x == found) | xp.isnan(x) if xp.is_floating(x) else x == found
+        places = xp.running(xp.where(hit, line, 0), "max", axis)
+        return (found, xp.cast(places, xp.dtype("int64")))
+
+    TORCH.add(f"cum{name}", row)
+
+
+_running_extreme("max")
+_running_extreme("min")
 
 
 @TORCH.row("diff")
@@ -257,13 +276,27 @@ def sort(xp: Any, x: Array, dim: Any = -1, descending: bool = False, stable: boo
         raise Untranslatable("the order of a single number")
     if isinstance(stable, int) and not isinstance(stable, bool):
         dim, descending = stable, bool(dim)
-    places = argsort(xp, x, dim, descending)
+    _note_equal(xp, "sort", stable)
+    places = _sorted_places(xp, x, dim, descending)
     return (xp.take_along_axis(x, places, axis=dim), places)
 
 
 @TORCH.row("argsort")
 def argsort(xp: Any, x: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The places of the items in order; equal items stay in order, and nan counts as the largest."""
+    _note_equal(xp, "argsort", stable)
+    return _sorted_places(xp, x, dim, descending)
+
+
+def _note_equal(xp: Any, name: str, stable: Any) -> None:
+    """Tell of orders in which torch may have equal items in any order, where their places are used."""
+    if not stable and _uses_places(xp.writer.origin):
+        xp.writer.note(f"of equal items {name} keeps the order; torch may not")
+
+
+def _sorted_places(xp: Any, x: Array, dim: int, descending: bool) -> Any:
+    if not x.ndim:
+        return xp.zeros_like(x, dtype=xp.dtype_object("int64"))
     if not descending:
         return xp.cast(xp.argsort(x, axis=dim, stable=True), xp.dtype("int64"))
     backwards = xp.argsort(xp.flip(x, axis=dim), axis=dim, stable=True)
@@ -275,13 +308,17 @@ def topk(xp: Any, x: Array, k: Any, dim: int = -1, largest: bool = True, sorted:
     """The largest items, or the smallest, in order."""
     if _uses_places(xp.writer.origin):
         xp.writer.note("of equal items topk takes the first ones; torch may take others")
+    if not x.ndim:
+        if k != 1:
+            raise Untranslatable("the largest of a single number")
+        return (x, xp.zeros_like(x, dtype=xp.dtype_object("int64")))
     axis = axis_of(dim, x.ndim)
     x = x if axis == x.ndim - 1 else xp.moveaxis(x, axis, -1)
     if largest:
         values, places = xp.top_k(x, k)
         places = xp.cast(places, xp.dtype("int64"))
     else:
-        places = argsort(xp, x)[..., :k]
+        places = _sorted_places(xp, x, -1, False)[..., :k]
         values = xp.take_along_axis(x, places, axis=-1)
     if axis != x.ndim - 1:
         values, places = xp.moveaxis(values, -1, axis), xp.moveaxis(places, -1, axis)
@@ -321,3 +358,16 @@ def bucketize(xp: Any, values: Any, boundaries: Array, *, out_int32: bool = Fals
 def trace(xp: Any, x: Array) -> Any:
     """The sum of the diagonal."""
     return xp.sum(xp.to_wanted(xp.diagonal(x)))
+
+
+@TORCH.row("histc")
+def histc(xp: Any, x: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """How many items lie in each of equally wide bins; the last one has its upper bound too."""
+    if min == max:
+        raise Untranslatable("histc between bounds that depend on the data")
+    x = xp.reshape(x, (-1,))
+    inside = (x >= min) & (x <= max)
+    places = xp.floor((x - min) * bins / (max - min))
+    places = xp.astype(xp.clip(xp.where(inside, places, 0), 0, bins - 1), "int32")
+    counts = xp.zeros((bins,), dtype=xp.dtype_object(x.dtype))
+    return xp.at_set(counts, places, xp.astype(inside, x.dtype), "add")

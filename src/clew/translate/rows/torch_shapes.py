@@ -9,7 +9,7 @@ from typing import Any
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows.table import axes_of, axis_of, spread
 from clew.translate.rows.torch_elementwise import TORCH
-from clew.translate.values import Array, Number, Opaque, Value
+from clew.translate.values import Array, Items, Number, Opaque, Value
 
 
 def sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -154,9 +154,11 @@ def repeat(xp: Any, x: Array, *counts: Any, **named: Any) -> Any:
 @TORCH.row("repeat_interleave")
 def repeat_interleave(xp: Any, x: Array, repeats: Any, dim: Any = None, *, output_size: Any = None) -> Any:
     """Each item several times."""
+    if isinstance(repeats, (Array, Number)) and output_size is None:
+        if isinstance(repeats, Number) and not isinstance(repeats.value, list):
+            return xp.repeat(x, repeats, axis=dim)
+        return xp.repeated(x, repeats, dim)
     if isinstance(repeats, Array):
-        if output_size is None:
-            raise Untranslatable("how often items are repeated depends on the data")
         return xp.repeat(x, repeats, axis=dim, total_repeat_length=output_size)
     return xp.repeat(x, repeats, axis=dim)
 
@@ -165,7 +167,10 @@ def repeat_interleave(xp: Any, x: Array, repeats: Any, dim: Any = None, *, outpu
 def cat(xp: Any, arrays: Any, dim: int = 0, *, axis: Any = None) -> Any:
     """Arrays one behind the other; empty ones of one axis count for nothing."""
     dim = dim if axis is None else axis
-    kept = [one for one in arrays if not (one.ndim == 1 and one.spec.shape[0] == 0 and one.fixed)]
+    if isinstance(arrays, Items):
+        return xp.joined(arrays, dim)
+    rank = max(one.ndim for one in arrays)
+    kept = [one for one in arrays if one.ndim == rank and not (rank == 1 and one.spec.shape[0] == 0 and one.fixed)]
     if not kept:
         kept = list(arrays)
     kept = list(xp.together(*kept, dtype=xp.wanted.dtype)) if xp.wanted is not None else kept
@@ -175,6 +180,8 @@ def cat(xp: Any, arrays: Any, dim: int = 0, *, axis: Any = None) -> Any:
 @TORCH.row("stack")
 def stack(xp: Any, arrays: Any, dim: int = 0) -> Any:
     """Arrays along a new axis."""
+    if isinstance(arrays, Items):
+        return xp.joined(arrays, dim, "stack")
     kept = list(xp.together(*arrays, dtype=xp.wanted.dtype)) if xp.wanted is not None else list(arrays)
     return xp.stack(kept, axis=dim)
 
@@ -201,6 +208,8 @@ def dstack(xp: Any, arrays: Any) -> Any:
 def split(xp: Any, x: Array, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None) -> Any:
     """Parts of these sizes, or all of one size."""
     wanted = split_size if split_size_or_sections is None else split_size_or_sections
+    if isinstance(wanted, Number) and isinstance(wanted.value, list):
+        return xp.parted(x, wanted, dim)
     if isinstance(wanted, (tuple, list)):
         ends, total = [], 0
         for size in wanted[:-1]:
@@ -320,7 +329,33 @@ def meshgrid(xp: Any, *arrays: Any, indexing: str = "ij") -> Any:
     return tuple(xp.meshgrid(*sizes(arrays), indexing=indexing))
 
 
-@TORCH.row("cartesian_prod", "nonzero", "masked_select", "unique", "unique_consecutive", "argwhere", "bincount")
+@TORCH.row("nonzero", "argwhere")
+def nonzero(xp: Any, x: Array, *, as_tuple: bool = False) -> Any:
+    """The places of the items that are not zero."""
+    if as_tuple:
+        raise Untranslatable("places in several arrays, as many as the data tell")
+    return xp.cast(xp.argwhere(x), xp.dtype("int64"))
+
+
+@TORCH.row("masked_select")
+def masked_select(xp: Any, x: Array, mask: Array) -> Any:
+    """The items where a mask is true."""
+    x, mask = xp.broadcast_arrays(x, mask)
+    return xp.masked(x, mask)
+
+
+@TORCH.row("unique_consecutive")
+def unique_consecutive(
+    xp: Any, x: Array, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+) -> Any:
+    """The items of a row that are not the ones before them."""
+    if return_inverse or return_counts or x.ndim != 1:
+        raise Untranslatable("unique_consecutive of several axes, or with places and counts")
+    first = xp.ones((1,), dtype=xp.dtype_object("bool"))
+    return xp.masked(x, xp.concatenate([first, x[1:] != x[:-1]], axis=0)[: x.size(0)])
+
+
+@TORCH.row("unique", "bincount")
 def depends_on_data(xp: Any, *args: Any, **kwargs: Any) -> Any:
     """Functions whose results have as many items as the data tell."""
     raise Untranslatable("how many items it gives depends on the data")
@@ -346,6 +381,8 @@ def getitem(xp: Any, x: Any, index: Any) -> Any:
         return _items(xp, x, index)
     if isinstance(x, Opaque):
         return xp.writer.part(x, operator.getitem, index)
+    if isinstance(x, Number):
+        return xp.writer.plain(operator.getitem, x, index)
     if isinstance(index, Value):
         raise Untranslatable("which item of a list it takes is not fixed")
     return x[index]
@@ -367,6 +404,8 @@ def checked_index(xp: Any, index: Any) -> Any:
 
 
 def _items(xp: Any, x: Array, index: Any) -> Any:
+    if isinstance(index, Array) and index.dtype == "bool" and index.ndim:
+        return xp.masked(x, index)
     found = x[checked_index(xp, index)]
     return found
 
@@ -430,18 +469,22 @@ def is_contiguous(xp: Any, x: Any, **kwargs: Any) -> Any:
 _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-@TORCH.row("nn.functional.pad", "constant_pad_nd", "pad")
-def pad(xp: Any, x: Array, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+@TORCH.row("constant_pad_nd")
+def constant_pad(xp: Any, x: Array, pad: Any, value: Any = 0) -> Any:
+    """More items of one value at both ends."""
+    return pad_row(xp, x, pad, "constant", value)
+
+
+@TORCH.row("nn.functional.pad", "pad")
+def pad_row(xp: Any, x: Array, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """More items at both ends, or with negative numbers fewer."""
     pairs = [(pad[2 * place], pad[2 * place + 1]) for place in range(len(pad) // 2)]
     widths: list[tuple[Any, Any]] = [*((0, 0),) * (x.ndim - len(pairs)), *reversed(pairs)]
     if any(isinstance(one, Number) for pair in widths for one in pair):
-        signs = [one.value for pair in widths for one in pair if isinstance(one, Number)]
-        if any(sign < 0 for sign in signs):
-            raise Untranslatable("padding by a negative number that is not fixed")
         for one in (one for pair in widths for one in pair if isinstance(one, Number)):
-            xp.writer.require(one >= 0, True, "it pads and does not cut")
-    cut = tuple(slice(_cut(low), None if _cut(high) is None else high) for low, high in widths)
+            cuts = one.value < 0
+            xp.writer.require(one < 0, cuts, "it cuts and does not pad" if cuts else "it pads and does not cut")
+    cut = tuple(slice(-low if _is_cut(low) else None, high if _is_cut(high) else None) for low, high in widths)
     if any(one != slice(None) for one in cut):
         x = x[cut]
         widths = [(_kept(low), _kept(high)) for low, high in widths]
@@ -453,12 +496,12 @@ def pad(xp: Any, x: Array, pad: Any, mode: str = "constant", value: Any = None) 
     return xp.pad(x, widths, constant_values=fill) if fill != 0 else xp.pad(x, widths)
 
 
-def _cut(number: Any) -> Any:
-    return -number if isinstance(number, int) and number < 0 else None
+def _is_cut(number: Any) -> bool:
+    return bool((number.value if isinstance(number, Number) else number) < 0)
 
 
 def _kept(number: Any) -> Any:
-    return 0 if isinstance(number, int) and number < 0 else number
+    return 0 if _is_cut(number) else number
 
 
 @TORCH.row("nn.functional.pixel_shuffle", "pixel_shuffle")

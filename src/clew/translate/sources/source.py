@@ -100,6 +100,11 @@ class Source:
         """Whether what a call gives may lie in the memory of its first argument."""
         return True
 
+    def taken_apart(self, node: Node, args: Any, kwargs: Any, given: list[tuple[Any, bool, Any]]) -> Any:
+        """A call as steps (``apart.Apart``); for each array its type and whether its sizes are fixed, for each number
+        the example's. None where the source cannot take it apart."""
+        return None
+
     # ---- arrays of the source ----------------------------------------------------------------------------------------
 
     def is_array(self, value: Any) -> bool:
@@ -122,6 +127,18 @@ class Source:
     def without_gradients(self) -> AbstractContextManager[Any]:
         """A context in which the source computes no gradients."""
         return contextlib.nullcontext()
+
+    def undisturbed(self, program: Any = None) -> AbstractContextManager[Any]:
+        """A context that leaves the source's random numbers, and the state of a program, as they were."""
+        return contextlib.nullcontext()
+
+    def like(self, array: Any, numbers: Any) -> Any:
+        """An array of the kind of another one, with these numbers."""
+        return self.from_numpy(numbers.astype(self.to_numpy(array).dtype))
+
+    def slopes(self, program: Any, call: Any) -> dict[str, Any]:
+        """The gradients of the sum of all float results for the weights of a program, by their names."""
+        return {}
 
     def from_numpy(self, value: Any) -> Any:
         """An array of the source with these numbers."""

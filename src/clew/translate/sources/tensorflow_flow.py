@@ -16,9 +16,8 @@ from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.translate.control_flow import _Body, translate_control
 from clew.translate.refusals import Untranslatable
-from clew.translate.rows.tensorflow_layers import Items
 from clew.translate.translator import Translator
-from clew.translate.values import Array, Number, Opaque, Plain, Spec, Value
+from clew.translate.values import Array, Items, Number, Opaque, Plain, Spec, Value
 from clew.translate.writer import leaves_of, mapped
 
 _NUMBERS = (bool, int, float)
@@ -38,11 +37,9 @@ class Region:
         writer = self.body.writer
         if isinstance(value, Plain):
             return Plain(writer, mapped(value.items, lambda leaf: self._number(leaf, name)), value.dtype)
-        if isinstance(value, Items):
-            return Items(writer, self.body.graph.placeholder(name), value.spec, value.count)
         if isinstance(value, (*_NUMBERS, Number)):
             return self._number(value, name)
-        if isinstance(value, Array):
+        if isinstance(value, (Array, Items)):
             return self.body.input(name, value)
         raise Untranslatable("a loop that carries something that is no tensor and no number")
 
@@ -58,8 +55,7 @@ class Region:
             return value
         if id(value) not in self._known:
             name = f"given_{len(self.taken)}"
-            made = (Items(self.body.writer, self.body.graph.placeholder(name), value.spec, value.count)
-                    if isinstance(value, Items) else self.body.input(name, value))  # fmt: skip
+            made = self.body.input(name, value)
             if isinstance(made, Array) and isinstance(value, Array) and value.path:
                 made.path = ""
             self._known[id(value)] = made
@@ -114,7 +110,7 @@ def _back(translator: Translator, node: Node, first: int, value: Any) -> Any:
         if isinstance(leaf, Array):
             return writer.wrap(made, Spec(leaf.spec.shape, leaf.dtype), True)
         if isinstance(leaf, Items):
-            return Items(writer, made, leaf.spec, leaf.count)
+            return Items(writer, made, leaf.specs)
         if isinstance(leaf, (Number, *_NUMBERS)):
             return Number(writer, made, leaf.value if isinstance(leaf, Number) else leaf)
         return Opaque(writer, made, "nothing is known of what a branch gives")

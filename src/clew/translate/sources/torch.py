@@ -6,26 +6,49 @@ Importing this file imports torch, and with it the rows of torch.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy
 import torch
 
+from clew import tree
 from clew.ir.graph import Graph
 from clew.ir.guests import package_of
 from clew.ir.node import Node
+from clew.ir.types import ArrayType
 from clew.passes.functionalize import functionalize
 from clew.passes.inline_modules import inline_modules
+from clew.translate.apart import Given
 from clew.translate.refusals import Refusal
-from clew.translate.rows import torch_creation, torch_indexing, torch_layers, torch_python, torch_reductions
+from clew.translate.rows import (
+    torch_aten,
+    torch_creation,
+    torch_indexing,
+    torch_layers,
+    torch_linalg,
+    torch_python,
+    torch_recurrent,
+    torch_reductions,
+)
 from clew.translate.rows.torch_elementwise import TORCH
 from clew.translate.sources.source import NOTHING, Source
+from clew.translate.sources.torch_decompositions import Decompositions, Kind
 from clew.translate.sources.torch_modules import enter_layers
 from clew.translate.values import Dtype, Place
+from clew.translate.writer import mapped
 
-ROWS = (torch_creation, torch_indexing, torch_layers, torch_python, torch_reductions)
+ROWS = (
+    torch_aten,
+    torch_creation,
+    torch_indexing,
+    torch_layers,
+    torch_linalg,
+    torch_python,
+    torch_recurrent,
+    torch_reductions,
+)
 """The files of rows; importing them fills the table."""
 
 _IN_PLACE: dict[Callable[..., Any], str] = {
@@ -52,6 +75,9 @@ class TorchSource(Source):
     framework = "torch"
     table = TORCH
 
+    def __init__(self) -> None:
+        self.decompositions = Decompositions(self.table)
+
     def folded(self, node: Node, args: Any, kwargs: Any) -> Any:
         name = self.names(node)[-1]
         if name in ("finfo", "iinfo") and args and isinstance(args[0], Dtype):
@@ -74,6 +100,35 @@ class TorchSource(Source):
     def without_gradients(self) -> AbstractContextManager[Any]:
         return torch.no_grad()
 
+    @contextmanager
+    def undisturbed(self, program: Any = None) -> Iterator[None]:
+        is_module = isinstance(program, torch.nn.Module)
+        before = {name: one.detach().clone() for name, one in program.named_buffers()} if is_module else {}
+        try:
+            with torch.random.fork_rng(devices=[]):
+                yield
+        finally:
+            with torch.no_grad():
+                for name, one in program.named_buffers() if is_module else ():
+                    if name in before and before[name].shape == one.shape:
+                        one.copy_(before[name])
+
+    def like(self, array: Any, numbers: Any) -> Any:
+        return torch.from_numpy(numpy.array(numbers)).to(array.dtype)
+
+    def slopes(self, program: Any, call: Any) -> dict[str, Any]:
+        if not isinstance(program, torch.nn.Module):
+            return {}
+        weights = {name: one for name, one in program.named_parameters() if one.requires_grad}
+        with torch.enable_grad():
+            found = tree.flatten(program(*call[0], **call[1]))[0]
+            floats = [one for one in found if isinstance(one, torch.Tensor) and one.is_floating_point()]
+            floats = [one.float().sum() for one in floats if one.requires_grad]
+            if not floats:
+                return {}
+            slopes = torch.autograd.grad(sum(floats[1:], floats[0]), list(weights.values()), allow_unused=True)
+        return {name: one for name, one in zip(weights, slopes, strict=True) if one is not None}
+
     def from_numpy(self, value: Any) -> Any:
         return torch.from_numpy(numpy.array(value))
 
@@ -82,6 +137,18 @@ class TorchSource(Source):
         if plain.dtype is torch.bfloat16:
             return plain.float().numpy().astype("bfloat16")
         return plain.numpy()
+
+    def taken_apart(self, node: Node, args: Any, kwargs: Any, given: list[tuple[Any, bool, Any]]) -> Any:
+        function: Any = node.target
+        if node.op == "call_method":
+            function = getattr(torch.Tensor, str(node.target), None)
+            if not (args and isinstance(args[0], Given)):
+                return None
+        elif node.op != "call_function" or node.target is getattr or not _is_of_torch(function):
+            return None
+        args, kwargs = mapped((args, kwargs), _as_torch)
+        kinds = [Kind(kind.dtype, _shape(kind), fixed) if number is None else number for kind, fixed, number in given]
+        return None if function is None else self.decompositions.of(function, args, kwargs, kinds)
 
     def may_share(self, node: Node) -> bool:
         name = str(node.args[1]) if node.target is getattr else self.names(node)[-1].rpartition(".")[2]
@@ -117,6 +184,21 @@ class TorchSource(Source):
         if not name.endswith("_") or name.endswith("__") or name == "requires_grad_":
             return None
         return name[:-1], 0
+
+
+def _is_of_torch(function: Any) -> bool:
+    return package_of(function) == "torch" or isinstance(function, torch.jit.ScriptFunction)
+
+
+def _as_torch(leaf: Any) -> Any:
+    """A plain value of rows as an argument of torch's functions."""
+    if isinstance(leaf, Dtype):
+        return getattr(torch, leaf)
+    return torch.device("cpu") if isinstance(leaf, Place) else leaf
+
+
+def _shape(kind: ArrayType) -> tuple[int, ...]:
+    return tuple(one if isinstance(one, int) else 2 for one in kind.shape)
 
 
 def prepare(graph: Graph, constants: dict[str, Any]) -> list[Refusal]:

@@ -9,21 +9,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy
 
+from clew import tree
 from clew.capture.recording.outputs import rebuild, rebuild_mapping
 from clew.frameworks.jax.private import is_compiling
+from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.translate.refusals import Untranslatable
 from clew.translate.result import Translated
 from clew.translate.targets.namespace import Namespace
 from clew.translate.values import Array, Number, Spec, Value
-from clew.translate.writer import leaves_of, mapped
+from clew.translate.writer import Writer, leaves_of, mapped, nodes_of
 
 _NARROW = {"int64": "int32", "uint64": "uint32"}
 _WIDE = {"float64": "float32", "complex128": "complex64"}
@@ -89,6 +91,13 @@ class JaxNamespace(Namespace):
         made: Array = writer.wrap(node, found, x.differentiable or getattr(value, "differentiable", False))
         return made
 
+    def put_masked(self, x: Array, mask: Array, values: Array) -> Array:
+        self.of_data("how many items a mask takes")
+        at = self.writer.node("call_function", getattr, (x, "at"))
+        place = self.writer.node("call_function", operator.getitem, (at, mask))
+        made: Array = self.writer.wrap(self.writer.node("call_method", "set", (place, values)), x.spec, True)
+        return made
+
     def is_compiling(self) -> Any:
         return Number(self.writer, self.writer.node("call_function", is_compiling, ()), False)
 
@@ -100,6 +109,13 @@ class JaxNamespace(Namespace):
     def branch(self, predicate: Array, bodies: Sequence[Any], operands: Any, results: Any) -> Any:
         node = self.writer.node("call_function", jax.lax.cond, (predicate, *bodies, *operands))
         return self.writer.wrap(node, results, True)
+
+    def repeat_while(self, bodies: Sequence[Any], operands: Sequence[Any], state: tuple[Array, ...]) -> Any:
+        functions = bodies
+        if operands:
+            functions = [self.writer.node("call_function", functools.partial, (body, *operands)) for body in bodies]
+        node = self.writer.node("call_function", repeat_while, (*functions, state))
+        return self.writer.wrap(node, tuple(Spec(one.spec.shape, one.dtype) for one in state), True)
 
     # ---- our own functions -------------------------------------------------------------------------------------------
 
@@ -156,6 +172,10 @@ class JaxNamespace(Namespace):
         )
         return made
 
+    def grouped_matmul(self, x: Array, y: Array, ends: Array) -> Array:
+        made: Array = self.writer.call(jax.lax.ragged_dot, x, y, self.diff(ends, prepend=0))
+        return made
+
     def windows(self, x: Array, how: str, **given: Any) -> Array:
         start, function = (0.0, jax.lax.add) if how == "sum" else (-float("inf"), jax.lax.max)
         if not self.is_floating(x):
@@ -167,6 +187,35 @@ class JaxNamespace(Namespace):
             [(0, 0)] * front + [tuple(pair) for pair in given["padding"]],
             **({"window_dilation": (1,) * front + tuple(given["dilation"])} if set(given["dilation"]) != {1} else {}),
         )  # fmt: skip
+        return made
+
+    def scan(self, step: Any, state: tuple[Any, ...], items: Array, operands: tuple[Any, ...]) -> tuple[Any, Array]:
+        writer = Writer(Graph(), type(self), self.writer._notes)
+        writer.origin, inner = self.writer.origin, writer.namespace
+        others = [writer.wrap(writer.graph.placeholder(f"given_{place}"), Spec(one.spec.shape, one.dtype), True)
+                  for place, one in enumerate(operands)]  # fmt: skip
+        carried = writer.graph.placeholder("state")
+        parts = tuple(writer.wrap(writer.node("call_function", operator.getitem, (carried, place)), one.spec, True)
+                      for place, one in enumerate(state))  # fmt: skip
+        item = writer.wrap(writer.graph.placeholder("item"), Spec(items.spec.shape[1:], items.dtype), True)
+        new, found = step(inner, parts, item, *others)
+        new = tuple(inner.cast(one, old.dtype) for one, old in zip(new, state, strict=True))
+        writer.graph.output(nodes_of((new, found)))
+        body = self.writer.node("call_function", functools.partial, (writer.graph, *operands))
+        node = self.writer.node("call_function", jax.lax.scan, (body, state, items))
+        specs = (tuple(Spec(one.spec.shape, one.dtype) for one in state),
+                 Spec((items.spec.shape[0], *found.spec.shape), found.dtype))  # fmt: skip
+        made: tuple[Any, Array] = self.writer.wrap(node, specs, True)
+        return made
+
+    def solve_triangular(self, x: Array, y: Array, upper: bool, unit: bool) -> Array:
+        made: Array = self.writer.call(
+            jax.scipy.linalg.solve_triangular, x, y, lower=not upper, **({"unit_diagonal": True} if unit else {})
+        )
+        return made
+
+    def running(self, x: Array, how: str, axis: int) -> Array:
+        made: Array = self.writer.call(jax.lax.cummax if how == "max" else jax.lax.cummin, x, axis=axis)
         return made
 
     def top_k(self, x: Array, count: int) -> tuple[Array, Array]:
@@ -193,6 +242,18 @@ class JaxNamespace(Namespace):
 
     def split_key(self, key: Value, number: int) -> Any:
         return self.writer.node("call_function", jax.random.fold_in, (key, number))
+
+
+@pure
+def repeat_while(test: Callable[[Any], Any], body: Callable[[Any], Any], values: Any) -> Any:
+    """``jax.lax.while_loop`` where JAX traces; a loop of Python's elsewhere, through which gradients flow backwards."""
+    while True:
+        try:
+            if not test(values):
+                return values
+        except jax.errors.TracerBoolConversionError:
+            return jax.lax.while_loop(test, body, values)
+        values = body(values)
 
 
 def _number(leaf: Any) -> Any:
@@ -229,6 +290,18 @@ class JaxTranslated(Translated):
     framework = "jax"
     key_example = "key=jax.random.key(0)"
 
+    def slopes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The gradients of the sum of all float results for the weights, by their names."""
+
+        def total(params: Any) -> Any:
+            result, _ = self.pure(params, self.state, *args, **kwargs)
+            leaves = [leaf for leaf in tree.flatten(result)[0] if isinstance(leaf, jax.Array)]
+            return sum(leaf.astype("float32").sum() for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating))
+
+        floats = {path: one for path, one in self.params.items() if jnp.issubdtype(one.dtype, jnp.floating)}
+        slopes = jax.grad(lambda floats: total(self.params | floats))(floats)
+        return dict(slopes)
+
 
 def make(graph: Graph, params: dict[str, Any], state: dict[str, Any], name: str, kinds: Iterable[type]) -> Any:
     """The program of a translated graph; JAX learns how the objects that it returns are taken apart."""
@@ -261,4 +334,12 @@ def _put_together(kind: type, told: Any, arrays: Iterable[Any]) -> Any:
     return rebuild_mapping(kind, items, fields | items) if issubclass(kind, dict) else rebuild(kind, fields)
 
 
+class PlainNamespace(JaxNamespace):
+    """Writes programs for plain calls alone, where what compilers take cannot be carried over."""
+
+    def is_compiling(self) -> Any:
+        return False
+
+
 NAMESPACE = JaxNamespace
+PLAIN = PlainNamespace, is_compiling

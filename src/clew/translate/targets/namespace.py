@@ -12,9 +12,13 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy
+
+from clew.ir.control_flow import for_loop
+from clew.ir.graph import Graph
 from clew.translate.refusals import Untranslatable
-from clew.translate.values import Array, Number, Opaque
-from clew.translate.writer import Writer, leaves_of, mapped
+from clew.translate.values import Array, Items, Number, Opaque, Spec
+from clew.translate.writer import Writer, any_differentiable, leaves_of, mapped, nodes_of
 
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 LOWEST = {"float16": -65504.0, "bfloat16": -3.3895313892515355e38, "float32": -3.4028234663852886e38,
@@ -89,6 +93,10 @@ class Namespace:
         """A branch on an array as a call of the target's; None if Python's own has to do."""
         return None
 
+    def repeat_while(self, bodies: Sequence[Any], operands: Sequence[Any], state: tuple[Array, ...]) -> Any:
+        """The target's own loop over a state of arrays: a test and a body, which take the operands and the state."""
+        raise Untranslatable(f"{self.framework} has no loop of its own")
+
     def is_compiling(self) -> Any:
         """Whether the framework's compiler traces the program while it runs."""
         return False
@@ -97,9 +105,78 @@ class Namespace:
         """The truth of an array of one item, as a plain value; a compiler cannot know it."""
         return Number(self.writer, self.writer.node("call_function", bool, (x,)), True)
 
-    def item(self, x: Array) -> Any:
-        """The plain number that an array of one item holds."""
-        raise Untranslatable(f"a compiler of {self.framework} knows no plain number out of an array")
+    def item(self, x: Array, kind: Any = None) -> Any:
+        """The plain number that an array of one item holds, or the list of those of a longer one."""
+        value = self.writer.observed()
+        usual: Any = bool if x.dtype == "bool" else float if self.is_floating(x) else int
+        if value is None or (kind is None and type(value) not in (usual, list)):
+            if x.ndim or x.dtype.startswith("complex"):
+                raise Untranslatable("plain numbers out of an array, which are not known for the example")
+            value = (kind or usual)(1)
+        self.of_data("a plain number out of an array")
+        name = "tolist" if isinstance(value, list) else "item"
+        found = Number(self.writer, self.writer.node("call_method", name, (self.concrete(x),)), value)
+        return found if kind is None or kind is usual else self.writer.plain(kind, found)
+
+    def concrete(self, x: Array) -> Any:
+        """What has the methods ``item`` and ``tolist``."""
+        return x
+
+    def of_data(self, what: str) -> None:
+        """Tell that the program does something which a compiler cannot, since it depends on data."""
+        if self.jits:
+            self.writer.note(f"{what} depends on data: the program runs, but cannot be compiled")
+
+    def sized_by_data(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """A call whose result has as many items as the data tell: as the source's for the example."""
+        if self.wanted is None:
+            raise Untranslatable("how many items it gives depends on the data, and is not known for the example")
+        self.of_data("how many items there are")
+        made = self.writer.node("call_function", function, args, kwargs)
+        return self.writer.wrap(made, self.wanted, any_differentiable((args, kwargs)))
+
+    def argwhere(self, x: Array) -> Array:
+        """The places of the items that are not zero."""
+        found: Array = self.sized_by_data(self.function("argwhere"), x)
+        return found
+
+    def masked(self, x: Array, mask: Array) -> Array:
+        """The items, along the first axes, where a mask is true."""
+        found: Array = self.sized_by_data(_getitem, x, mask)
+        return found
+
+    def put_masked(self, x: Array, mask: Array, values: Array) -> Array:
+        """A copy in which the items where a mask is true are other ones, as many as the data tell."""
+        raise Untranslatable("how many items a mask takes depends on the data")
+
+    def repeated(self, x: Array, counts: Any, axis: Any) -> Array:
+        """Each item as often as an array or a list of counts tells."""
+        found: Array = self.sized_by_data(self.function("repeat"), x, counts, axis=axis)
+        return found
+
+    def parted(self, x: Array, sizes: Number, axis: int) -> Items:
+        """Parts of sizes that are plain numbers of the running program."""
+        ends = self.writer.node("call_function", numpy.cumsum, (sizes,))
+        ends = self.writer.node("call_function", _getitem, (ends, slice(None, -1)))
+        node = self.writer.node("call_function", self.function("split"), (x, ends), {"axis": axis})
+        return self.items(node, x, sizes, axis)
+
+    def items(self, node: Any, x: Array, sizes: Number, axis: int) -> Items:
+        """The parts of an array, by the sizes of the example."""
+        shape, axis = x.spec.shape, axis % x.ndim
+        specs = [Spec((*shape[:axis], one, *shape[axis + 1 :]), x.dtype) for one in sizes.value]
+        return Items(self.writer, node, specs)
+
+    def joined(self, items: Items, axis: int, name: str = "concatenate") -> Array:
+        """A list of arrays, whose number is not fixed, as one array."""
+        dtypes = {one.dtype for one in items.specs}
+        if self.wanted is None or dtypes != {self.wanted.dtype}:
+            raise Untranslatable("arrays of several dtypes, or of unknown shapes, are put together")
+        if len(self.wanted.shape) != len(items.specs[0].shape) + (name == "stack"):
+            raise Untranslatable(f"a list of arrays is put together by {name}, and the rank of the result is another")
+        node = self.writer.node("call_function", self.function(name), (items,), {"axis": axis})
+        found: Array = self.writer.wrap(node, self.wanted, True)
+        return found
 
     def draw(self, kind: str, shape: tuple[Any, ...], dtype: str, **given: Any) -> Array:
         """Random numbers of a distribution (uniform, normal, randint, bernoulli), from what the program is given."""
@@ -113,6 +190,14 @@ class Namespace:
         """``x @ y``."""
         made: Array = self.writer.call(operator.matmul, x, y)
         return made
+
+    def grouped_matmul(self, x: Array, y: Array, ends: Array) -> Array:
+        """``x[i] @ y[g]`` for the group ``g`` that row ``i`` is in; groups end where ``ends`` says."""
+        rows = self.arange(x.size(0))
+        before = self.call("sum", self.astype(rows[:, None] >= ends[None, :], "int32"), axis=1)
+        group = self.clip(before, 0, y.size(0) - 1)
+        found = self.squeeze(self.matmul(x[:, None, :], self.take(y, group, axis=0)), axis=1)
+        return self.where((before < y.size(0))[:, None], found, 0.0)  # type: ignore[no-any-return]
 
     # ---- calls -------------------------------------------------------------------------------------------------------
 
@@ -293,6 +378,44 @@ class Namespace:
         places = (x.size(-1) - 1 - self.flip(backwards, axis=-1))[..., :count]
         return self.take_along_axis(x, places, axis=-1), places
 
+    def solve_triangular(self, x: Array, y: Array, upper: bool, unit: bool) -> Array:
+        """What a triangular matrix has to be multiplied by to give ``y``."""
+        x = self.triu(x) if upper else self.tril(x)
+        if unit:
+            eye = self.eye(x.size(-1), dtype=self.dtype_object(x.dtype))
+            x = x * (1.0 - eye) + eye
+        found: Array = self.call("linalg.solve", x, y)
+        return found
+
+    def running(self, x: Array, how: str, axis: int) -> Array:
+        """The largest or smallest item so far along an axis; nan stays."""
+        raise Untranslatable(f"{self.framework} has no running extreme")
+
+    def scan(self, step: Any, state: tuple[Any, ...], items: Array, operands: tuple[Any, ...]) -> tuple[Any, Array]:
+        """``state, y = step(xp, state, item, *operands)`` for each item of the first axis; all ``y`` as one array."""
+        inner, (parts, item, others) = self.scan_body(state, items, operands)
+        new, found = step(inner, parts, item, *others)
+        inner.writer.graph.output(nodes_of((*_alike(inner, new, state), found)))
+        writer = self.writer
+        args = (items, inner.writer.graph, state, operands, 1)
+        node = writer.node("call_function", for_loop, args)
+        results = [writer.node("call_function", _getitem, (node, place)) for place in range(len(state) + 1)]
+        last = tuple(writer.wrap(made, one.spec, True) for made, one in zip(results, state, strict=False))
+        stacked = writer.node("call_function", self.function("stack"), (results[-1],), {"axis": 0})
+        return last, writer.wrap(stacked, Spec((items.spec.shape[0], *found.spec.shape), found.dtype), True)
+
+    def scan_body(self, state: tuple[Any, ...], items: Array, operands: Any) -> tuple[Namespace, tuple[Any, Any, Any]]:
+        """The namespace of the body of a scan, and its inputs: the state, an item, the operands."""
+        writer = Writer(Graph(), type(self), self.writer._notes)
+        writer.origin = self.writer.origin
+
+        def input(name: str, spec: Spec) -> Any:
+            return writer.wrap(writer.graph.placeholder(name), Spec(spec.shape, spec.dtype), True)
+
+        parts = tuple(input(f"state_{place}", one.spec) for place, one in enumerate(state))
+        item = input("item", Spec(items.spec.shape[1:], items.dtype))
+        return writer.namespace, (parts, item, tuple(input(f"given_{k}", one.spec) for k, one in enumerate(operands)))
+
     def normalized(self, x: Array, axes: tuple[int, ...], eps: Any) -> Array:
         """Mean zero and variance one over these axes."""
         mean = self.mean(x, axis=axes, keepdims=True)
@@ -319,7 +442,10 @@ class Namespace:
 
     def nonzero_places(self, x: Array, count: int) -> tuple[Array, ...]:
         """Where an array is not zero, an array for each axis; ``count`` items in the example."""
-        raise Untranslatable("how many items it gives depends on the data")
+        self.of_data("how many items there are")
+        node = self.writer.node("call_function", self.function("nonzero"), (x,))
+        found: tuple[Array, ...] = self.writer.wrap(node, (Spec((count,), self.dtype("int64")),) * x.ndim, False)
+        return found
 
     def unique_counts(self, x: Array) -> tuple[Array, Array]:
         """The different integers of an array in order, and how often each is there."""
@@ -328,14 +454,6 @@ class Namespace:
     def counts_of(self, x: Array, weights: Any, least: Any, wanted: Any) -> Array:
         """How often each number from zero on is there."""
         raise Untranslatable("how many items it gives depends on the data")
-
-    def masked(self, x: Array, mask: Array) -> Any:
-        """The node of the items where a mask holds."""
-        raise Untranslatable("how many items a mask takes depends on the data")
-
-    def set_masked(self, x: Array, mask: Array, value: Array) -> Array:
-        """An array with other items where a mask holds."""
-        raise Untranslatable("how many items a mask takes depends on the data")
 
     def erfc(self, x: Array) -> Array:
         """One less the error function, also where that is close to one."""
@@ -348,6 +466,12 @@ class Namespace:
     def derivative(self, name: str) -> Any:
         """The target's function that makes derivatives of functions: ``grad_and_value``, ``jacrev``, ``jvp``."""
         raise Untranslatable(f"{self.framework} takes no derivatives of functions")
+
+
+def _alike(xp: Namespace, new: tuple[Any, ...], state: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A new state in the dtypes of the old one."""
+    return tuple(xp.astype(one, old.dtype) if one.dtype != old.dtype or one.spec.weak else one
+                 for one, old in zip(new, state, strict=True))  # fmt: skip
 
 
 _memory: dict[Any, Any] = {}

@@ -18,7 +18,7 @@ from clew.ir.graph import Graph
 from clew.translate.refusals import Untranslatable
 from clew.translate.result import Translated
 from clew.translate.targets.namespace import Namespace
-from clew.translate.values import Array, Number, Opaque, Spec
+from clew.translate.values import Array, Number, Spec
 from clew.translate.writer import mapped
 
 _DTYPES = frozenset(
@@ -48,13 +48,12 @@ class NumpyNamespace(Namespace):
 
     def infer(self, function: Any, args: Any, kwargs: Any) -> Any:
         with numpy.errstate(all="ignore"):
-            for example in (_zeros, _units):
-                given, named = mapped((args, kwargs), example)
-                try:
-                    return mapped(function(*given, **named), _spec)
-                except numpy.linalg.LinAlgError:
-                    continue  # of matrices of zeros
-        raise Untranslatable(f"numpy finds no example for {getattr(function, '__name__', function)}")
+            try:
+                given, named = mapped((args, kwargs), _zeros)
+                return mapped(function(*given, **named), _spec)
+            except numpy.linalg.LinAlgError:  # zeros are singular
+                given, named = mapped((args, kwargs), _unit)
+                return mapped(function(*given, **named), _spec)
 
     def convert(self, value: Any) -> Any:
         array = numpy.asarray(value)
@@ -68,16 +67,16 @@ class NumpyNamespace(Namespace):
         made: Array = self.writer.method("astype", x, self.dtype_object(dtype))
         return made
 
-    def item(self, x: Array) -> Any:
-        node = self.writer.node("call_method", "item", (x,))
-        kind = bool if x.dtype == "bool" else float if self.is_floating(x) else int
-        return Number(self.writer, node, kind(1)) if not x.dtype.startswith("complex") else Opaque(self.writer, node)
-
     def at_set(self, x: Array, index: Any, value: Any, how: str = "set") -> Array:
         made: Array = self.writer.method("copy", x)
         self.inferred(_set_items if how == "set" else _AT[how], (x, index, value), {})
         function = operator.setitem if how == "set" else _AT[how]
         self.writer.node("call_function", function, (made, index, value))
+        return made
+
+    def put_masked(self, x: Array, mask: Array, values: Array) -> Array:
+        made: Array = self.writer.method("copy", x)
+        self.writer.node("call_function", operator.setitem, (made, mask, values))
         return made
 
     def matmul(self, x: Array, y: Array) -> Array:
@@ -126,6 +125,11 @@ class NumpyNamespace(Namespace):
         seen = self._windows(x, given["window"], given["stride"], given["dilation"])
         found: Array = self.call(how, seen, axis=tuple(range(-len(given["window"]), 0)))
         return found
+
+    def running(self, x: Array, how: str, axis: int) -> Array:
+        function = numpy.maximum.accumulate if how == "max" else numpy.minimum.accumulate
+        made: Array = self.writer.call(function, x, axis=axis)
+        return made
 
     def _padded(self, x: Array, pairs: Any, value: Any) -> Array:
         if not any(isinstance(one, Number) or one for pair in pairs for one in pair):
@@ -192,9 +196,12 @@ def _zeros(leaf: Any) -> Any:
     return numpy.zeros(leaf.shape, leaf.dtype) if isinstance(leaf, Spec) else leaf
 
 
-def _units(leaf: Any) -> Any:
+def _unit(leaf: Any) -> Any:
+    """Unit matrices, where functions refuse zeros."""
+    if not isinstance(leaf, Spec) or len(leaf.shape) < 2:
+        return _zeros(leaf)
     zeros = _zeros(leaf)
-    return zeros + numpy.eye(*zeros.shape[-2:], dtype=zeros.dtype) if getattr(zeros, "ndim", 0) > 1 else zeros
+    return zeros + numpy.eye(*zeros.shape[-2:], dtype=zeros.dtype)
 
 
 def _spec(found: Any) -> Any:

@@ -14,11 +14,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from clew import tree
 from clew.ir.graph import Graph
 from clew.translate.refusals import Untranslatable
 from clew.translate.result import Holder, Translated, put
 from clew.translate.targets.namespace import Namespace
-from clew.translate.values import Array, Number, Opaque, Spec
+from clew.translate.values import Array, Items, Number, Spec
 from clew.translate.writer import mapped
 
 tnp = tf.experimental.numpy
@@ -36,12 +37,13 @@ _NAMES: dict[str, Any] = {
     "broadcast_to": tf.broadcast_to, "concatenate": tf.concat, "eye": tf.eye, "einsum": tf.einsum, "tile": tf.tile,
     "real": tf.math.real, "imag": tf.math.imag, "conj": tf.math.conj, "angle": tf.math.angle, "nextafter":
     tf.math.nextafter, "linalg.inv": tf.linalg.inv, "linalg.det": tf.linalg.det, "linalg.cholesky": tf.linalg.cholesky,
-    "remainder": tf.math.floormod, "outer": tnp.outer, "hypot": tnp.hypot,
+    "linalg.eigvalsh": tf.linalg.eigvalsh,
+    "array": tf.constant, "remainder": tf.math.floormod, "outer": tnp.outer, "hypot": tnp.hypot,
 }  # fmt: skip
 _NUMPY = frozenset(
     "swapaxes moveaxis tril triu diagonal diag rot90 kron cross tensordot vstack hstack dstack log2 log10 exp2 "
     "signbit deg2rad rad2deg sinc cbrt isposinf isneginf isreal nansum count_nonzero full_like meshgrid logaddexp "
-    "array_split vander ravel dot".split()
+    "array_split vander ravel dot broadcast_arrays".split()
 )
 """Functions of ``tf.experimental.numpy``, which takes its names and meanings from NumPy."""
 _TWO = frozenset("maximum minimum arctan2 hypot logaddexp logical_and logical_or logical_xor nextafter".split())
@@ -83,8 +85,8 @@ class TensorflowNamespace(Namespace):
         given, named = mapped((args, kwargs), _zeros)
         try:
             return mapped(function(*given, **named), _spec)
-        except tf.errors.InvalidArgumentError:  # matrices of zeros have no inverse
-            given, named = mapped((args, kwargs), _units)
+        except tf.errors.InvalidArgumentError:  # zeros may be singular
+            given, named = mapped((args, kwargs), _unit)
             return mapped(function(*given, **named), _spec)
 
     def convert(self, value: Any) -> Any:
@@ -103,12 +105,26 @@ class TensorflowNamespace(Namespace):
         made.differentiable = False
         return made
 
-    def item(self, x: Array) -> Any:
-        node = self.writer.node("call_method", "numpy", (x,))
-        kind = bool if x.dtype == "bool" else float if self.is_floating(x) else int
-        if x.dtype.startswith("complex"):
-            return Opaque(self.writer, node)
-        return Number(self.writer, self.writer.node("call_function", kind, (node,)), kind(1))
+    def concrete(self, x: Array) -> Any:
+        return self.writer.node("call_method", "numpy", (x,))
+
+    def argwhere(self, x: Array) -> Array:
+        return self.sized_by_data(tf.where, x if x.dtype == "bool" else x != 0)  # type: ignore[no-any-return]
+
+    def masked(self, x: Array, mask: Array) -> Array:
+        return self.sized_by_data(tf.boolean_mask, x, mask)  # type: ignore[no-any-return]
+
+    def put_masked(self, x: Array, mask: Array, values: Array) -> Array:
+        places = self.writer.node("call_function", tf.where, (mask,))
+        node = self.writer.node("call_function", tf.tensor_scatter_nd_update, (x, places, values))
+        made: Array = self.writer.wrap(node, x.spec, True)
+        return made
+
+    def repeated(self, x: Array, counts: Any, axis: Any) -> Array:
+        return self.sized_by_data(tf.repeat, x, counts, axis=axis)  # type: ignore[no-any-return]
+
+    def parted(self, x: Array, sizes: Number, axis: int) -> Items:
+        return self.items(self.writer.node("call_function", tf.split, (x, sizes), {"axis": axis}), x, sizes, axis)
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
         dtype = next((one.dtype for one in (x, y) if isinstance(one, Array)), None)
@@ -420,15 +436,6 @@ class TensorflowNamespace(Namespace):
         made: Array = self.writer.wrap(node, Spec(wanted.shape, "int32" if weights is None else weights.dtype), False)
         return made
 
-    def masked(self, x: Array, mask: Array) -> Any:
-        return self.writer.node("call_function", tf.boolean_mask, (x, mask))
-
-    def set_masked(self, x: Array, mask: Array, value: Array) -> Array:
-        places = self.writer.node("call_function", tf.where, (mask,))
-        node = self.writer.node("call_function", tf.tensor_scatter_nd_update, (x, places, value))
-        made: Array = self.writer.wrap(node, x.spec, True)
-        return made
-
     def tape(self) -> Any:
         return self.writer.node("call_function", tf.GradientTape, ())
 
@@ -535,11 +542,11 @@ def _zeros(leaf: Any) -> Any:
     return tf.zeros(leaf.shape, leaf.dtype) if isinstance(leaf, Spec) else leaf
 
 
-def _units(leaf: Any) -> Any:
-    zeros = _zeros(leaf)
+def _unit(leaf: Any) -> Any:
+    """Unit matrices, where functions refuse zeros."""
     if not isinstance(leaf, Spec) or len(leaf.shape) < 2 or leaf.dtype == "bool":
-        return zeros
-    return zeros + tf.eye(*leaf.shape[-2:], dtype=leaf.dtype)
+        return _zeros(leaf)
+    return tf.eye(*leaf.shape[-2:], batch_shape=leaf.shape[:-2], dtype=leaf.dtype)
 
 
 def _spec(found: Any) -> Any:
@@ -564,6 +571,16 @@ class TensorflowTranslated(Translated):
 
     framework = "tensorflow"
     key_example = "generator=tf.random.Generator.from_seed(0)"
+
+    def slopes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The gradients of the sum of all float results for the weights, by their names."""
+        with tf.GradientTape() as tape:
+            leaves = [leaf for leaf in tree.flatten(self(*args, **kwargs))[0] if isinstance(leaf, tf.Tensor)]
+            floats = [leaf for leaf in leaves if leaf.dtype.is_floating]
+            total = tf.add_n([tf.reduce_sum(tf.cast(leaf, tf.float32)) for leaf in floats])
+        slopes = tape.gradient(total, list(self.params.values()))
+        dense = (tf.convert_to_tensor(one) if one is not None else None for one in slopes)
+        return {path: one for path, one in zip(self.params, dense, strict=True) if one is not None}
 
     @property
     def trainable_variables(self) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from clew.ir.graph import Graph
 from clew.runtime.torch_captured import callable_of
 from clew.translate.refusals import Untranslatable
 from clew.translate.targets.namespace import Namespace
-from clew.translate.values import Array, Number, Opaque, Spec
+from clew.translate.values import Array, Number, Spec
 from clew.translate.writer import mapped
 
 _WORDS = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
@@ -98,11 +98,6 @@ class TorchNamespace(Namespace):
     def astype(self, x: Array, dtype: str) -> Array:
         made: Array = self.writer.method("to", x, self.dtype_object(dtype))
         return made
-
-    def item(self, x: Array) -> Any:
-        node = self.writer.node("call_method", "item", (x,))
-        kind = bool if x.dtype == "bool" else float if self.is_floating(x) else int
-        return Number(self.writer, node, kind(1)) if not x.dtype.startswith("complex") else Opaque(self.writer, node)
 
     def stop_gradient(self, x: Array) -> Array:
         made: Array = self.writer.method("detach", x)
@@ -392,11 +387,8 @@ class TorchNamespace(Namespace):
         made: Array = self.writer.wrap(node, Spec(wanted.shape, dtype), False)
         return made
 
-    def masked(self, x: Array, mask: Array) -> Any:
-        return self.writer.node("call_function", operator.getitem, (x, mask))
-
-    def set_masked(self, x: Array, mask: Array, value: Array) -> Array:
-        return self.at_set(x, mask, value)
+    def put_masked(self, x: Array, mask: Array, values: Array) -> Array:
+        return self.at_set(x, mask, values)
 
     def erfc(self, x: Array) -> Array:
         return self._made(torch.special.erfc, x)
