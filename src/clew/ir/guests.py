@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -187,6 +187,17 @@ class Guest:
         """Functions (globals, name) and methods (class, name) that the framework's own tracer keeps whole."""
         return [], []
 
+    def keeps_notes(self) -> bool:
+        """Whether a program has asked the framework to note things with the nodes that are recorded now."""
+        return False
+
+    def note(self, node: Any) -> None:
+        """Put into ``node.meta`` what is to be noted with it."""
+
+    def noting(self, node: Any, reader: str) -> AbstractContextManager[None]:
+        """A context in which what is recorded gets the notes of ``node``, which ``reader`` interprets."""
+        return nullcontext()
+
     def settle_writes(self, graph: Any, root: Any) -> None:
         """Let writes of a traced graph that nobody sees be no writes."""
 
@@ -271,6 +282,14 @@ def present() -> Iterator[Guest]:
         found = guest(package)
         if found is not None:
             yield found
+
+
+def note_keeper() -> Guest | None:
+    """The guest of a framework that is to note things with the nodes that are recorded now."""
+    for found in _awake.values():
+        if found.keeps_notes():
+            return found
+    return None
 
 
 def module_guest(root: Any) -> Guest | None:
