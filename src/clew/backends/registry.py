@@ -20,8 +20,9 @@ GROUP = "clew.backends"
 _OWN = {
     "python": "clew.backends.registry.Python",
     "inductor": "clew.backends.inductor.Inductor",
+    "onnxruntime": "clew.backends.onnx_runtime.OnnxRuntime",
 }
-_NEEDS = {"inductor": ("torch",)}
+_NEEDS = {"inductor": ("torch",), "onnxruntime": ("torch", "onnx", "onnx_ir", "onnxscript", "onnxruntime")}
 """What must be installed for them."""
 
 

@@ -189,6 +189,8 @@ class TorchSegment:
             self._tear(torn)
             return None
         except Exception as error:
+            if not self.fallback and isinstance(error, BackendError):
+                raise
             if not self.fallback:
                 raise BackendError(
                     f"{self.engine.name} cannot compile {self.name}: {type(error).__name__}: {_first_line(error)}",
@@ -274,7 +276,7 @@ class TorchSegment:
         return kinds
 
     def _is_symbol(self, key: Any, value: int) -> bool:
-        return value > 1 and len(self._seen.get(key, ())) > 1
+        return self.engine.takes_symbols and value > 1 and len(self._seen.get(key, ())) > 1
 
     def _fakes(self, inputs: Inputs, kinds: list[Any]) -> tuple[list[Any], FakeTensorMode, list[Any]]:
         """A fake of each tensor, a symbol for each number that is one; the sources by which conditions name them."""
