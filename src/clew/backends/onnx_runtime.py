@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import onnxruntime
 import torch
 
+from clew.backends.result_views import ResultViews
 from clew.backends.torch_backend import TorchBackend
 from clew.backends.torch_segment import Flat
 from clew.errors import BackendError
@@ -84,59 +85,19 @@ class _Run:
         self.session = session
         known = {one.name for one in session.get_inputs()}
         self.inputs = [(place, _name(place)) for place in range(len(example)) if _name(place) in known]
-        self.views = [_view_of(place, example, wanted) for place in range(len(wanted))]
+        self.views = ResultViews(example, wanted)
         self.kinds = [(one.shape, one.stride(), one.device, one.is_contiguous()) for one in wanted]
 
     def __call__(self, *given: torch.Tensor) -> list[torch.Tensor]:
         feeds = {name: given[place].detach().contiguous().cpu().numpy() for place, name in self.inputs}
-        found: list[Any] = self.session.run(None, feeds)
-        for place, view in enumerate(self.views):
-            if view is None:
-                found[place] = self._copied(place, found[place])
-        for place, view in enumerate(self.views):
-            if view is not None:
-                size, stride = self.kinds[place][:2]
-                base = (given[view.place] if view.is_given else found[view.place]).detach()
-                is_same = (base.shape, base.stride(), view.shift) == (size, stride, 0) and not view.is_given
-                offset = base.storage_offset() + view.shift
-                found[place] = found[view.place] if is_same else base.as_strided(size, stride, offset)
-        return found
+        found = self.session.run(None, feeds)
+        return self.views.made(given, lambda place: self._copied(place, found[place]))
 
     def _copied(self, place: int, array: Any) -> torch.Tensor:
         """An array as a tensor with the strides of torch's."""
         size, stride, device, is_contiguous = self.kinds[place]
         found = torch.from_numpy(array).to(device)
         return found if is_contiguous else found.new_empty_strided(size, stride).copy_(found)
-
-
-class _View(NamedTuple):
-    """That a result is a view of what was given, or of another result."""
-
-    is_given: bool
-    place: int
-    shift: int
-    """How much later in memory it begins."""
-
-
-def _view_of(number: int, example: list[torch.Tensor], wanted: Any) -> _View | None:
-    """What a result is a view of; None if it has memory of its own."""
-    own = wanted[number]
-    for place, one in enumerate(example):
-        if _share(one, own):
-            return _View(True, place, own.storage_offset() - one.storage_offset())
-    sharing = [place for place, one in enumerate(wanted) if _share(one, own)]
-    whole = [place for place in sharing if wanted[place].nbytes == own.untyped_storage().nbytes()]
-    if len(sharing) > 1 and whole:
-        is_own = whole[0] == number
-        return None if is_own else _View(False, whole[0], own.storage_offset() - wanted[whole[0]].storage_offset())
-    for place in sharing:
-        if place != number and torch._C._overlaps(wanted[place], own):  # type: ignore[attr-defined]
-            raise BackendError(f"results {place} and {number} of a segment are views of the same values")
-    return None
-
-
-def _share(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.numel() > 0 and one.untyped_storage()._cdata == other.untyped_storage()._cdata
 
 
 def _compare(found: list[torch.Tensor], wanted: Any) -> None:

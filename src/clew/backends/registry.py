@@ -20,9 +20,14 @@ GROUP = "clew.backends"
 _OWN = {
     "python": "clew.backends.registry.Python",
     "inductor": "clew.backends.inductor.Inductor",
+    "cudagraphs": "clew.backends.cuda_graphs.CudaGraphs",
     "onnxruntime": "clew.backends.onnx_runtime.OnnxRuntime",
 }
-_NEEDS = {"inductor": ("torch",), "onnxruntime": ("torch", "onnx", "onnx_ir", "onnxscript", "onnxruntime")}
+_NEEDS = {
+    "inductor": ("torch",),
+    "cudagraphs": ("torch",),
+    "onnxruntime": ("torch", "onnx", "onnx_ir", "onnxscript", "onnxruntime"),
+}
 """What must be installed for them."""
 
 
@@ -36,6 +41,9 @@ class Backend:
     def prepare(self, captured: Any) -> Any:
         """The program that is to be compiled, another one perhaps; an error if it is none for this back end."""
         return captured
+
+    def arrange(self, graph: Graph, root: Any) -> None:
+        """Change a graph of the program, a copy that is this back end's own, before segments are looked for."""
 
     def finish(self, captured: Any, prepared: Any) -> Any:
         """What is called like ``captured`` and runs ``prepared``, in whose graph the segments stand now."""
