@@ -21,11 +21,13 @@ _OWN = {
     "python": "clew.backends.registry.Python",
     "inductor": "clew.backends.inductor.Inductor",
     "cudagraphs": "clew.backends.cuda_graphs.CudaGraphs",
+    "xla": "clew.backends.xla.Xla",
     "onnxruntime": "clew.backends.onnx_runtime.OnnxRuntime",
 }
 _NEEDS = {
     "inductor": ("torch",),
     "cudagraphs": ("torch",),
+    "xla": ("jax",),
     "onnxruntime": ("torch", "onnx", "onnx_ir", "onnxscript", "onnxruntime"),
 }
 """What must be installed for them."""
@@ -58,7 +60,8 @@ class Backend:
         return False
 
     def segment(self, graph: Graph, name: str, fallback: bool) -> Callable[..., Any]:
-        """What runs a run of nodes: called with the root of the program and the values of the graph's inputs."""
+        """What runs a run of nodes: called with the root of the program, unless its ``takes_root`` is false, and the
+        values of the graph's inputs."""
         raise NotImplementedError
 
 

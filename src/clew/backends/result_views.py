@@ -49,12 +49,14 @@ def _view_of(number: int, given: Sequence[torch.Tensor], results: Sequence[torch
     own = results[number]
     for place, one in enumerate(given):
         if share(one, own):
-            return _View(True, place, own.storage_offset() - one.storage_offset())
+            return _View(True, place, int(own.storage_offset() - one.storage_offset()))
     sharing = [place for place, one in enumerate(results) if share(one, own)]
     whole = [place for place in sharing if results[place].nbytes == own.untyped_storage().nbytes()]
     if len(sharing) > 1 and whole:
         is_own = whole[0] == number
-        return None if is_own else _View(False, whole[0], own.storage_offset() - results[whole[0]].storage_offset())
+        return (
+            None if is_own else _View(False, whole[0], int(own.storage_offset() - results[whole[0]].storage_offset()))
+        )
     for place in sharing:
         if place != number and torch._C._overlaps(results[place], own):  # type: ignore[attr-defined]
             raise BackendError(f"results {place} and {number} of a segment are views of the same values")
