@@ -162,9 +162,10 @@ class Backward:
                 fixes=("give tangents: joint((tangent, ...), *args)", "return the loss alone"),
             )
         kind = self._joint.tangents[0]
-        found: tuple[Any, dict[str, Any]] = self.joint(
-            (torch.ones((), dtype=kind.dtype, device=kind.device),), *args, **kwargs
-        )
+        with torch.no_grad():
+            found: tuple[Any, dict[str, Any]] = self.joint(
+                (torch.ones((), dtype=kind.dtype, device=kind.device),), *args, **kwargs
+            )
         return found
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:

@@ -68,7 +68,7 @@ class Checkpoints:
         """The memory that some node writes into."""
         found: set[int] = set()
         for node in self.joint.graph.nodes:
-            if node.op == "call_function" and effect_of(node) is Effect.WRITE:
+            if node.op == "call_function" and effect_of(node) not in (Effect.NONE, Effect.RANDOM):
                 found.update(map(memory_of, _tensors(self.joint, _overwritten(node))))
         return found
 
