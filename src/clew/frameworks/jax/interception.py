@@ -23,11 +23,12 @@ import numpy
 from clew.capture.patches import Patches
 from clew.capture.python import imported_names
 from clew.capture.python.imported_names import noted
+from clew.capture.state.reachable import reads_variables
 from clew.capture.state.surroundings import Surroundings
 from clew.frameworks.jax import names, private, transforms
 from clew.frameworks.jax.array_proxy import TracedJaxArray
 from clew.frameworks.jax.recorder import JaxRecorder
-from clew.frameworks.jax.traced_once import reads_variables, refusal
+from clew.frameworks.jax.traced_once import refusal
 from clew.frameworks.jax.types import kind_of
 from clew.ir.source import is_hidden
 

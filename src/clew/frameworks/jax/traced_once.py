@@ -8,11 +8,10 @@ is checked within a run, and between calls for functions that are there before t
 from __future__ import annotations
 
 import contextlib
-import inspect
 import io
 import operator
 import sys
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -20,14 +19,13 @@ import jax
 
 from clew.capture.guards import notes
 from clew.capture.recording.unused_calls import is_constant
-from clew.capture.state.reachable import global_names
+from clew.capture.state.reachable import reads_variables
 from clew.errors import CaptureError
 from clew.frameworks.jax import private
 from clew.frameworks.numpy.opaque_calls import where
 from clew.ir.format import calls_in
 from clew.ir.graph import Graph
 from clew.ir.node import Node
-from clew.ir.source import is_installed
 
 if TYPE_CHECKING:
     from clew.frameworks.jax.recorder import JaxRecorder
@@ -117,23 +115,6 @@ class TracedOnce:
         """Whether a value is made in a round of a loop that is being recorded."""
         graph = self._origin(node).graph
         return any(body.graph is graph and body.is_branch for body in self.recorder.bodies.open)
-
-
-def reads_variables(function: Any) -> bool:
-    """Whether a function, or one that it calls by a name, reads variables that may be set anew."""
-    waiting, seen = [function], set()
-    while waiting:
-        found = inspect.unwrap(waiting.pop())
-        code = getattr(found, "__code__", None)
-        if code is None or code in seen or is_installed(code):
-            continue
-        seen.add(code)
-        held = [found.__globals__.get(name) for name in global_names(code)]
-        held += [cell.cell_contents for cell in found.__closure__ or () if cell != CellType()]
-        waiting += [one for one in held if callable(one)]
-        if not all(one is None or callable(one) or isinstance(one, ModuleType) for one in held):
-            return True
-    return False
 
 
 def refusal(function: Any, why: str) -> CaptureError:
