@@ -564,8 +564,13 @@ def _reliance_of(value: Any) -> Reliance:
     """What the program could see of a result depends on: of an array of JAX nothing, of several how many they are."""
     if isinstance(value, jax.Array) or value is None:
         return Reliance.NOTHING
-    is_nest = isinstance(value, (tuple, list)) and all(isinstance(item, jax.Array) for item in value)
+    is_nest = isinstance(value, (tuple, list)) and all(isinstance(item, jax.Array) or _is_given(item) for item in value)
     return Reliance.RANK if is_nest else Reliance.DTYPE
+
+
+def _is_given(value: Any) -> bool:
+    """Whether a value is a function that JAX gives, of which a program sees what it gives alone."""
+    return callable(value) and not isinstance(value, type) and _is_function(value)
 
 
 def leaves_of(nest: Any) -> list[Any]:
