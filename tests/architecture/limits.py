@@ -83,6 +83,7 @@ IDEAS = {
     "passes.module_regions": "an analysis that passes stand on",
     "passes.storages": "an analysis that passes stand on",
     "runtime.folder": "the format on disk",
+    "frameworks.tensorflow.function_traces": "what functions of TensorFlow go on with, whatever programs do",
     "runtime.package": "a format of its own, one file each",
     "runtime.embedded_source": "functions of Clew as source, beside the file that they are written into",
     "runtime.framework_compilers": "captures under compilers of the frameworks",
