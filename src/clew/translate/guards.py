@@ -8,11 +8,11 @@ those. A guard that cannot be told of the target's arrays is a refusal.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from clew.ir.graph import Graph
-from clew.ir.guards import Attribute, Call, Guard, guard, leaves_of, mapped
+from clew.ir.guards import Attribute, Call, Guard, guard, leaves_of, mapped, spelled
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.translate.refusals import Refusal
@@ -34,6 +34,7 @@ _FUNCTIONS = {name for name in vars(operator) if not name.startswith("_")} | {
     "min",
     "max",
     "int",
+    "has",
 }
 _FACTS = ("shape", "ndim")
 _ONLY_ORIGINAL = ("carried", "is_mask", "apart")
@@ -67,23 +68,12 @@ def entry_guards(graph: Graph, inputs: dict[Node, Node], written: Graph, transla
 def _all_guards(graph: Graph, inputs: dict[Node, Node], written: Graph, translator: Translator) -> Iterator[Guard]:
     for node, made in inputs.items():
         value = translator.env[node]
-        if isinstance(node.value_type, ArrayType) and hasattr(value, "spec"):
-            yield Guard(
-                Call(getattr, (made, "ndim")), "equals", value.ndim, "size", None, "the translation is for this rank"
-            )
-            dtype = Call(str, (Call(getattr, (made, "dtype")),))
-            text = f"{made.target}.dtype is {value.dtype}"
-            yield Guard(
-                dtype,
-                "equals",
-                translator.xp.dtype_text(value.dtype),
-                "type",
-                None,
-                "the translation is for this dtype",
-                text,
-            )
-        if isinstance(value, Number):
-            yield Guard(made, "type", type(value.value), "type", None, "the translation is for this kind of number")
+        if isinstance(value, Number) or (isinstance(node.value_type, ArrayType) and hasattr(value, "spec")):
+            yield from _kind(translator, made, str(made.target), value)
+    for place, value in translator.leaves:
+        if place not in inputs:
+            subject = mapped(place, lambda leaf: inputs.get(leaf, leaf) if isinstance(leaf, Node) else leaf)
+            yield from _kind(translator, subject, spelled(subject), value)
     implied = translator.source.implied
     for one in graph.guards.entry:
         if one.kind in _CARRIED and not _is_about_original(one) and not set(_functions(one.subject)) & set(implied):
@@ -111,9 +101,9 @@ def _asks_kind(one: Guard) -> bool:
     return set(_functions(one.subject)) <= asked and set(_attributes(one.subject)) <= facts
 
 
-def _can_be_told(one: Guard) -> bool:
+def _can_be_told(one: Guard, fields: Collection[str] = ()) -> bool:
     can = all(name in _FUNCTIONS for name in _functions(one.subject))
-    return can and all(name in _FACTS for name in _attributes(one.subject))
+    return can and all(name in _FACTS or name in fields for name in _attributes(one.subject))
 
 
 def _node_of(graph: Graph, one: Guard) -> None:
@@ -131,6 +121,22 @@ def _node_of(graph: Graph, one: Guard) -> None:
     made = graph.create_node("call_function", guard, (written(one.subject), one.expected), {"test": one.test})
     made.source = one.source
     made.meta["guard"] = {"reason": one.reason, "text": one.label}
+
+
+def _kind(translator: Translator, subject: Any, name: str, value: Any) -> Iterator[Guard]:
+    """What the rows rely on of an input, or of a part of one."""
+    if isinstance(value, Number):
+        yield Guard(subject, "type", type(value.value), "type", None, "the translation is for this kind of number")
+        return
+    if not hasattr(value, "spec"):
+        yield Guard(subject, "equals", value, "value", None, "the translation is for this value")
+        return
+    yield Guard(
+        Call(getattr, (subject, "ndim")), "equals", value.ndim, "size", None, "the translation is for this rank"
+    )
+    dtype, text = Call(str, (Call(getattr, (subject, "dtype")),)), f"{name}.dtype is {value.dtype}"
+    wanted = translator.xp.dtype_text(value.dtype)
+    yield Guard(dtype, "equals", wanted, "type", None, "the translation is for this dtype", text)
 
 
 def _is_about_original(one: Guard) -> bool:
@@ -167,7 +173,8 @@ def _carried(one: Guard, inputs: dict[Node, Node], written: Graph, translator: T
         return  # the translated program does not look at this attribute
     if not any(isinstance(leaf, Node) for leaf in leaves_of(one.subject)) and _asks_kind(one):
         return  # what kind of array a weight is: that of the translated program stays as it is
-    if not _can_be_told(one):
+    fields = {name for leaf, _ in translator.leaves for name in _attributes(leaf)}
+    if not _can_be_told(one, fields):
         where = "" if one.source is None else one.source.describe()
         program.refusals.append(Refusal("a guard", where, f"the capture assumed {one.expression}"))
         return

@@ -29,13 +29,14 @@ from clew.ir.node import Node
 from clew.passes.program import graph_in
 from clew.translate.check import Gone, check_example, gone
 from clew.translate.guards import enter_guards, entry_constants, entry_guards
+from clew.translate.nests import stands_for
 from clew.translate.observed import observe
 from clew.translate.refusals import Refusal, error_of
 from clew.translate.translator import Program, Translator, assigned_paths
 from clew.translate.values import Array
 from clew.translate.writer import Writer, mapped, nodes_of
 
-SOURCES = {name: f"clew.translate.sources.{name}" for name in ("torch", "numpy")}
+SOURCES = {name: f"clew.translate.sources.{name}" for name in ("torch", "numpy", "jax", "tensorflow")}
 TARGETS = {name: f"clew.translate.targets.{name}" for name in ("jax", "numpy", "tensorflow", "torch")}
 """The files of the frameworks; they import the framework, so they wait until they are needed."""
 
@@ -124,11 +125,13 @@ def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, 
 
 def _attempt(program: Any, graph: Graph, knows: Any, target: Any, namespace: Any) -> tuple[Any, list[Refusal]]:
     prepared = _copied(graph)
-    _without_attempts(prepared)
+    source = knows.SOURCE()
+    if source.reads_calls:
+        _without_attempts(prepared)
     constants: dict[str, Any] = {}
     refusals = knows.prepare(prepared, constants)
-    source = knows.SOURCE()
-    enter_guards(prepared, source.implied)
+    if source.reads_calls:
+        enter_guards(prepared, source.implied)
     shared = Program(source, namespace, prepared.owning_module, constants)
     shared.refusals += refusals
     shared.examples = _examples(program)
@@ -148,7 +151,8 @@ def _attempt(program: Any, graph: Graph, knows: Any, target: Any, namespace: Any
 def prepared_graph(graph: Graph, knows: Any) -> tuple[Graph, dict[str, Any]]:
     """A copy of a graph as it is translated: layers entered, writes made functional; and the constants of that."""
     prepared = _copied(graph)
-    _without_attempts(prepared)
+    if knows.SOURCE.reads_calls:
+        _without_attempts(prepared)
     constants: dict[str, Any] = {}
     knows.prepare(prepared, constants)
     return prepared, constants
@@ -190,7 +194,7 @@ def _examples(program: Any) -> dict[str, Any]:
     example = vars(program).get("_example")
     if example is None:
         return {}
-    args, kwargs = example.call(lambda kind: None)
+    args, kwargs = example.call(stands_for)
     bound = inspect.signature(getattr(program, "forward", program)).bind(*args, **kwargs)
     bound.apply_defaults()
     return dict(bound.arguments)
@@ -297,5 +301,7 @@ def _erase_from(graph: Graph) -> None:
         if node.users or node.op in ("placeholder", "output"):
             continue
         if node.op == "call_function" and node.target in _KEPT:
+            continue
+        if node.op == "call_method" and node.target in ("__enter__", "__exit__", "watch"):
             continue
         graph.erase_node(node)

@@ -341,7 +341,7 @@ def nonzero(xp: Any, x: Array, *, as_tuple: bool = False) -> Any:
 def masked_select(xp: Any, x: Array, mask: Array) -> Any:
     """The items where a mask is true."""
     x, mask = xp.broadcast_arrays(x, mask)
-    return xp.masked(x, mask)
+    return xp.taken_by_mask(x, mask)
 
 
 @TORCH.row("unique_consecutive")
@@ -352,7 +352,7 @@ def unique_consecutive(
     if return_inverse or return_counts or x.ndim != 1:
         raise Untranslatable("unique_consecutive of several axes, or with places and counts")
     first = xp.ones((1,), dtype=xp.dtype_object("bool"))
-    return xp.masked(x, xp.concatenate([first, x[1:] != x[:-1]], axis=0)[: x.size(0)])
+    return xp.taken_by_mask(x, xp.concatenate([first, x[1:] != x[:-1]], axis=0)[: x.size(0)])
 
 
 @TORCH.row("unique", "bincount")
@@ -405,7 +405,7 @@ def checked_index(xp: Any, index: Any) -> Any:
 
 def _items(xp: Any, x: Array, index: Any) -> Any:
     if isinstance(index, Array) and index.dtype == "bool" and index.ndim:
-        return xp.masked(x, index)
+        return xp.taken_by_mask(x, index)
     found = x[checked_index(xp, index)]
     return found
 
