@@ -349,6 +349,10 @@ class Translator:
 
     def _by_row(self, node: Node, row: Callable[..., Any] | None, args: Any, kwargs: Any) -> Any:
         """What a row gives; where there is none, or it does not take this call, what the parts of the call give."""
+        if not self.source.reads_calls:
+            if row is None:
+                raise Untranslatable(NO_ROW)
+            return self._run(row, args, kwargs)
         wanted, last = self.xp.wanted, self.writer.graph._root._prev
         try:
             if row is None:
