@@ -168,6 +168,19 @@ def test_a_call_that_is_tried_is_the_call() -> None:
     both(fn, (torch.tensor([0, 2]),), (torch.tensor([1, 1, 0]),))
 
 
+def test_a_call_that_fails_by_data_is_refused_where_it_is_tried() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        try:
+            return torch.linalg.cholesky(x)
+        except RuntimeError as error:
+            if "positive-definite" not in str(error):
+                raise
+        return x
+
+    with pytest.raises(clew.ClewError, match="it catches the error of a call"):
+        clew.translate(clew.trace(fn, (torch.eye(2),)), "jax")
+
+
 def test_a_program_of_which_compiled_calls_cannot_be_carried_runs_in_plain_ones() -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
         if torch.compiler.is_compiling():

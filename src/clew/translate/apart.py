@@ -136,7 +136,7 @@ def _stepped(translator: Translator, step: Step, args: Any, kwargs: Any, what: s
     xp.wanted = translator.wanted(step.kind)
     try:
         value = translator._run(row, args, kwargs)
-        translator._check(value, step.kind)
+        translator._check(step.kind, value)
     except Untranslatable as error:
         raise Untranslatable(f"{step.names[0]}, which is a part of it: {error}") from error
     return value

@@ -8,7 +8,7 @@ those. A guard that cannot be told of the target's arrays is a refusal.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from clew.ir.graph import Graph
@@ -16,7 +16,6 @@ from clew.ir.guards import Attribute, Call, Guard, guard, leaves_of, mapped, spe
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.translate.refusals import Refusal
-from clew.translate.sources.source import Source
 from clew.translate.translator import Translator
 from clew.translate.values import Number
 
@@ -81,32 +80,14 @@ def _all_guards(graph: Graph, inputs: dict[Node, Node], written: Graph, translat
             yield from _carried(one, inputs, written, translator)
 
 
-def _kind(translator: Translator, subject: Any, name: str, value: Any) -> Iterator[Guard]:
-    """What the rows rely on of an input, or of a part of one."""
-    if isinstance(value, Number):
-        yield Guard(subject, "type", type(value.value), "type", None, "the translation is for this kind of number")
-        return
-    if not hasattr(value, "spec"):
-        yield Guard(subject, "equals", value, "value", None, "the translation is for this value")
-        return
-    yield Guard(
-        Call(getattr, (subject, "ndim")), "equals", value.ndim, "size", None, "the translation is for this rank"
-    )
-    dtype, text = Call(str, (Call(getattr, (subject, "dtype")),)), f"{name}.dtype is {value.dtype}"
-    wanted = translator.xp.dtype_text(value.dtype)
-    yield Guard(dtype, "equals", wanted, "type", None, "the translation is for this dtype", text)
-
-
-def enter_guards(graph: Graph, source: Source) -> None:
+def enter_guards(graph: Graph, implied: tuple[str, ...]) -> None:
     """Let guards that ask more of inputs than their sizes and values be nodes of the graph: rows translate them."""
-    implied = set(source.implied)
     stay = []
     first = next(node for node in graph.nodes if node.op != "placeholder")
     with graph.inserting_before(first):
         for one in graph.guards.entry:
-            is_told = one.kind not in _CARRIED or _is_about_original(one)
-            is_told = is_told or _can_be_told(one, None if source.enters_nests else set())
-            is_told = is_told or bool(set(_functions(one.subject)) & implied)
+            is_told = one.kind not in _CARRIED or _is_about_original(one) or _can_be_told(one)
+            is_told = is_told or bool(set(_functions(one.subject)) & set(implied))
             if is_told or any(_paths(one.subject)):
                 stay.append(one)
             else:
@@ -120,10 +101,9 @@ def _asks_kind(one: Guard) -> bool:
     return set(_functions(one.subject)) <= asked and set(_attributes(one.subject)) <= facts
 
 
-def _can_be_told(one: Guard, fields: set[str] | None) -> bool:
-    """Whether a guard is told of the target's arrays as it is; ``fields`` are those of tuples, None for any."""
+def _can_be_told(one: Guard, fields: Collection[str] = ()) -> bool:
     can = all(name in _FUNCTIONS for name in _functions(one.subject))
-    return can and (fields is None or all(name in _FACTS or name in fields for name in _attributes(one.subject)))
+    return can and all(name in _FACTS or name in fields for name in _attributes(one.subject))
 
 
 def _node_of(graph: Graph, one: Guard) -> None:
@@ -141,6 +121,22 @@ def _node_of(graph: Graph, one: Guard) -> None:
     made = graph.create_node("call_function", guard, (written(one.subject), one.expected), {"test": one.test})
     made.source = one.source
     made.meta["guard"] = {"reason": one.reason, "text": one.label}
+
+
+def _kind(translator: Translator, subject: Any, name: str, value: Any) -> Iterator[Guard]:
+    """What the rows rely on of an input, or of a part of one."""
+    if isinstance(value, Number):
+        yield Guard(subject, "type", type(value.value), "type", None, "the translation is for this kind of number")
+        return
+    if not hasattr(value, "spec"):
+        yield Guard(subject, "equals", value, "value", None, "the translation is for this value")
+        return
+    yield Guard(
+        Call(getattr, (subject, "ndim")), "equals", value.ndim, "size", None, "the translation is for this rank"
+    )
+    dtype, text = Call(str, (Call(getattr, (subject, "dtype")),)), f"{name}.dtype is {value.dtype}"
+    wanted = translator.xp.dtype_text(value.dtype)
+    yield Guard(dtype, "equals", wanted, "type", None, "the translation is for this dtype", text)
 
 
 def _is_about_original(one: Guard) -> bool:
@@ -177,7 +173,8 @@ def _carried(one: Guard, inputs: dict[Node, Node], written: Graph, translator: T
         return  # the translated program does not look at this attribute
     if not any(isinstance(leaf, Node) for leaf in leaves_of(one.subject)) and _asks_kind(one):
         return  # what kind of array a weight is: that of the translated program stays as it is
-    if not _can_be_told(one, {name for leaf, _ in translator.leaves for name in _attributes(leaf)}):
+    fields = {name for leaf, _ in translator.leaves for name in _attributes(leaf)}
+    if not _can_be_told(one, fields):
         where = "" if one.source is None else one.source.describe()
         program.refusals.append(Refusal("a guard", where, f"the capture assumed {one.expression}"))
         return

@@ -26,6 +26,7 @@ from clew.ir.graph import Graph
 from clew.ir.guards import Call, Guard, guard
 from clew.ir.guests import guest, package_of
 from clew.ir.node import Node
+from clew.ir.types import ArrayType
 from clew.passes.program import graph_in
 from clew.translate.check import Gone, check_example, gone
 from clew.translate.guards import enter_guards, entry_constants, entry_guards
@@ -34,7 +35,7 @@ from clew.translate.observed import observe
 from clew.translate.refusals import Refusal, error_of
 from clew.translate.translator import Program, Translator, assigned_paths
 from clew.translate.values import Array
-from clew.translate.writer import Writer, mapped, nodes_of
+from clew.translate.writer import Writer, leaves_of, mapped, nodes_of
 
 SOURCES = {name: f"clew.translate.sources.{name}" for name in ("torch", "numpy", "jax", "tensorflow")}
 TARGETS = {name: f"clew.translate.targets.{name}" for name in ("jax", "numpy", "tensorflow", "torch")}
@@ -125,11 +126,13 @@ def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, 
 
 def _attempt(program: Any, graph: Graph, knows: Any, target: Any, namespace: Any) -> tuple[Any, list[Refusal]]:
     prepared = _copied(graph)
-    _without_attempts(prepared)
+    source = knows.SOURCE()
+    if source.reads_calls:
+        _without_attempts(prepared)
     constants: dict[str, Any] = {}
     refusals = knows.prepare(prepared, constants)
-    source = knows.SOURCE()
-    enter_guards(prepared, source)
+    if source.reads_calls:
+        enter_guards(prepared, source.implied)
     shared = Program(source, namespace, prepared.owning_module, constants)
     shared.refusals += refusals
     shared.examples = _examples(program)
@@ -149,10 +152,25 @@ def _attempt(program: Any, graph: Graph, knows: Any, target: Any, namespace: Any
 def prepared_graph(graph: Graph, knows: Any) -> tuple[Graph, dict[str, Any]]:
     """A copy of a graph as it is translated: layers entered, writes made functional; and the constants of that."""
     prepared = _copied(graph)
-    _without_attempts(prepared)
+    if knows.SOURCE.reads_calls:
+        _without_attempts(prepared)
     constants: dict[str, Any] = {}
     knows.prepare(prepared, constants)
     return prepared, constants
+
+
+_BY_DATA = (
+    "getitem index gather take scatter put one_hot multinomial nll_loss cross_entropy bincount "
+    "div mod remainder linalg cholesky inverse solve pinv lu_factor"
+).split()
+"""Parts of the names of functions that fail for some numbers, where other frameworks give numbers; tables give nan."""
+
+
+def _fails_by_data(function: Any, args: list[Any]) -> bool:
+    """Whether the numbers that arrays hold may tell if a call fails."""
+    name = getattr(function, "__module__", None) or "", getattr(function, "__name__", str(function))
+    is_of_arrays = any(isinstance(leaf, Node) and isinstance(leaf.value_type, ArrayType) for leaf in leaves_of(args))
+    return is_of_arrays and any(one in ".".join(name) for one in _BY_DATA)
 
 
 def _without_attempts(graph: Graph) -> None:
@@ -162,7 +180,7 @@ def _without_attempts(graph: Graph) -> None:
             if node.op != "call_function" or node.target not in (attempt, attempt_method) or not node.args:
                 continue
             function, *args = node.args
-            if isinstance(function, Node):
+            if isinstance(function, Node) or _fails_by_data(function, args):
                 continue
             op = "call_function" if node.target is attempt else "call_method"
             with each.inserting_before(node):

@@ -156,8 +156,9 @@ class Translator:
         try:
             self.xp.wanted = None  # rows of other nodes must not see it
             self.xp.wanted = self.wanted(node.value_type)
-            value = self._completed(node, self._translated(node))
-            self._check(value, node.value_type)
+            value = self._there(self._translated(node))
+            value = self.source.completed(self.writer, self.wanted(node.value_type), value)
+            self._check(node.value_type, value)
         except Untranslatable as error:
             if not self._is_consequence(node):
                 self.program.refuse(node, str(error))
@@ -165,10 +166,6 @@ class Translator:
         if node.op != "placeholder":
             self._name(node, value, last)
         return self._frozen(value) if not self.modes[-1] else value
-
-    def _completed(self, node: Node, value: Any) -> Any:
-        """What a row gave, as the source has it."""
-        return self.source.completed(self.writer, self.wanted(node.value_type), self._there(value))
 
     def _there(self, value: Any) -> Any:
         """An array where the source has one, and the translation an array or None: a guard says so."""
@@ -200,8 +197,8 @@ class Translator:
             found = None
         return Opaque(self.writer, made, REFUSED) if found is None else self.writer.wrap(made, found, True)
 
-    def _check(self, value: Any, kind: Type | None) -> None:
-        """Whether a value is what the source gives for the example, by its type."""
+    def _check(self, kind: Type | None, value: Any) -> None:
+        """Whether a value is what the source gives for the example."""
         wanted = self.xp.wanted
         if wanted is None or not isinstance(value, Array):
             if wanted is not None and not isinstance(value, (Opaque, Plain, tuple, list)):
@@ -347,17 +344,21 @@ class Translator:
         written = self.source.written(node)
         if written is not None:
             return self._write(node, written[0], args, kwargs)
+        self.sizes_differ = self.sizes_differ or self.source.counts(node)
         return self._by_row(node, self.source.table.find(names), args[:1] if node.target is getattr else args, kwargs)
 
     def _by_row(self, node: Node, row: Callable[..., Any] | None, args: Any, kwargs: Any) -> Any:
         """What a row gives; where there is none, or it does not take this call, what the parts of the call give."""
+        if not self.source.reads_calls:
+            if row is None:
+                raise Untranslatable(NO_ROW)
+            return self._run(row, args, kwargs)
         wanted, last = self.xp.wanted, self.writer.graph._root._prev
         try:
             if row is None:
                 raise Untranslatable(NO_ROW)
-            self.sizes_differ = self.sizes_differ or self.source.counts(node)
-            found = self._completed(node, self._run(row, args, kwargs))
-            self._check(found, node.value_type)
+            found = self._run(row, args, kwargs)
+            self._check(node.value_type, found)
             return found
         except Untranslatable as error:
             if any(isinstance(leaf, (Opaque, Optional)) for leaf in leaves_of((args, kwargs))):

@@ -94,6 +94,13 @@ def kind(xp: Any, x: Any) -> Any:
     raise Untranslatable("it asks for the class of a value")
 
 
+def attempted(xp: Any, function: Any, *args: Any) -> Any:
+    """A calculation with numbers that did not fail during the capture; where it fails, the translation does too."""
+    if any(isinstance(one, Array) for one in args) or getattr(function, "__module__", "") != "_operator":
+        raise Untranslatable("it catches the error of a call")
+    return xp.writer.operate(function, *args)
+
+
 def add_python(table: Table) -> None:
     """Let a table know plain Python, but for what it has rows for already."""
     rows: dict[str, Callable[..., Any]] = {f"math.{one.__name__}": _on_numbers(one) for one in _MATH}
@@ -102,6 +109,7 @@ def add_python(table: Table) -> None:
         rows[f"{module}.{one.__name__}"] = _on_numbers(one)
     rows |= {
         "builtins.type": kind,
+        "clew.capture.bytecode.try_blocks.attempt": attempted,
         "builtins.zip": zipped,
         "builtins.enumerate": counted,
         "operator.not_": not_row,

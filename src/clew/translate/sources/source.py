@@ -31,6 +31,8 @@ class Source:
     table: Table
     implied: tuple[str, ...] = ()
     """Functions of guards that say no more than the dtypes and ranks which the translation is guarded on."""
+    reads_calls = False
+    """Whether calls that the program tries, and those in guards on inputs, are translated by their rows."""
     enters_nests = False
     """Whether containers of arrays among the arguments are taken apart as the example has them."""
 

@@ -74,6 +74,7 @@ class TorchSource(Source):
 
     framework = "torch"
     table = TORCH
+    reads_calls = True
 
     def __init__(self) -> None:
         self.decompositions = Decompositions(self.table)
