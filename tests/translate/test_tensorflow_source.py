@@ -42,7 +42,8 @@ def test_sizes_are_numbers() -> None:
     assert jax.jit(made)(jnp.ones((5, 2, 3))).shape == (10, 3)
     assert made.code.split("\n\n")[-1].strip().splitlines()[1:] == [
         "    reshape = jax.numpy.reshape(x, ((x.shape[0] * x.shape[1]), -1))",
-        "    cast = jax.numpy.asarray(x.shape[0], dtype=jax.numpy.int32).astype(jax.numpy.float32)",
+        "    getitem = jax.numpy.asarray(x.shape[0], dtype=jax.numpy.int32)",
+        "    cast = getitem.astype(jax.numpy.float32)",
         "    return reshape / cast",
     ]
 

@@ -297,8 +297,6 @@ def test_no_translation_where_none_is_needed() -> None:
     captured = clew.trace(lambda x: x * 2, (torch.ones(2),))
     with pytest.raises(clew.CaptureError, match="this is a program of torch already"):
         clew.translate(captured, "torch")
-    with pytest.raises(clew.CaptureError, match="no translation from jax to torch"):
-        clew.translate(clew.trace(lambda x: jnp.tanh(x), (jnp.ones(2),)), "torch")
 
 
 @pytest.mark.parametrize("descending", [False, True])
