@@ -191,6 +191,8 @@ class ReachableFunctions:
                 self._add_value(part, _NOTHING, depth - 1)
         elif isinstance(look_up(value, "__wrapped__"), FunctionType):
             self._waiting.append(look_up(value, "__wrapped__"))
+        elif holds_graph(value):
+            self._waiting += _code_of(value)
         elif _package(type(value)) in _FOREIGN and not isinstance(value, type):
             return
         else:
@@ -487,11 +489,16 @@ def behind(fn: Any) -> list[Any]:
         if one is not None and not any(one is known for known in found):
             found.append(one)
             waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
-            if isinstance(getattr(one, "__dict__", {}).get("_graph"), Graph):
+            if holds_graph(one):
                 waiting += _code_of(one)
             if isinstance(one, partial):
                 waiting += [one.func, *one.args, *one.keywords.values()]
     return found
+
+
+def holds_graph(value: Any) -> bool:
+    """Whether a value is a program that was made of a graph."""
+    return isinstance(getattr(value, "__dict__", {}).get("_graph"), Graph)
 
 
 def _code_of(captured: Any) -> list[Any]:

@@ -22,7 +22,7 @@ import jax.experimental
 import numpy
 
 from clew.capture.patches import Patches
-from clew.capture.python import imported_names
+from clew.capture.python import imported_names, system
 from clew.capture.python.imported_names import noted
 from clew.capture.state.reachable import global_names
 from clew.capture.state.surroundings import Surroundings
@@ -45,12 +45,17 @@ _PLACES = (
 _OF_JAX = frozenset("device_put device_get vjp jvp linearize linear_transpose".split())
 _CALLING_BACK = ((jax, "pure_callback"), (jax.experimental, "io_callback"))
 _TELLING = ((jax.debug, "print"), (jax.debug, "callback"))
+_CONFIGURED = "a change of JAX's configuration"
 _PLAIN = frozenset(
     "issubdtype promote_types iscomplexobj isrealobj isscalar finfo iinfo dtype result_type canonicalize_dtype "
     "set_printoptions get_printoptions printoptions isdtype can_cast iterable ndim shape size "
     "save load savez fromfile key_impl default_prng_impl composite vectorize frompyfunc".split()
 )
 """Functions of dtypes and settings, which run as they are, and transforms."""
+_QUESTIONS = {
+    jax: ("default_backend", "device_count", "local_device_count", "process_index", "process_count"),
+}
+"""What programs ask JAX of this process and this machine, without arguments."""
 
 
 def install(patches: Patches, current: Current, surroundings: Surroundings) -> None:
@@ -64,6 +69,8 @@ def install(patches: Patches, current: Current, surroundings: Surroundings) -> N
     for name in _OF_JAX:
         patches.in_dict(vars(jax), name, noted(functools.partial(_recording, current=current)))
     transforms.install(patches, current)
+    system.install_questions(patches, _QUESTIONS)
+    patches.on_class(private.Configuration, "update", functools.partial(system.refusing_own, what=_CONFIGURED))
     for place, name in _CALLING_BACK:
         patches.in_dict(vars(place), name, noted(functools.partial(_calling_back, current=current)))
     for place, name in _TELLING:

@@ -17,6 +17,8 @@ from jax._src.interpreters import partial_eval
 from jax._src.lax import lax as internal_lax
 from jax._src.lib import jax_jit
 
+Configuration: Any = type(jax.config)
+"""The class of ``jax.config``."""
 Trace = core.Trace
 Tracer = core.Tracer
 ScalarMaker: Any = type(jnp.float32)

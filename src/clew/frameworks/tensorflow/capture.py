@@ -26,7 +26,6 @@ from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.variables import WatchedVariables, may_count
 from clew.capture.options import Options
-from clew.capture.python.callers import is_of_program
 from clew.capture.python.listener import CHANGES, Listener
 from clew.capture.recording.inputs import bind
 from clew.capture.state.containers import SIMPLE, follows
@@ -549,11 +548,11 @@ class TensorflowListener(Listener):
         """All that happens while TensorFlow traces is the program's, or TensorFlow's own."""
         return True
 
-    def is_own(self, frame: FrameType | None) -> bool:
-        """Whether the program's own code has called, through AutoGraph or not."""
+    def caller(self, frame: FrameType | None) -> FrameType | None:
+        """The frame that has called, through AutoGraph or not."""
         while frame is not None and frame.f_code.co_filename.startswith(_AUTOGRAPH):
             frame = frame.f_back
-        return is_of_program(frame)
+        return frame
 
     def has_stream(self, stream: Any) -> bool:
         """Whether a stream is one from around the program."""

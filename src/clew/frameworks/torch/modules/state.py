@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 import operator
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -78,7 +78,8 @@ class Modules:
                 if _sets_nothing_itself(part):
                     self._layers.append((path, part))
             self._passing.append((part, set(part._non_persistent_buffers_set)))
-            self._modes.append((part, part.training, dict(part._modules)))
+            children = dict(part._modules) if _is_table(part._modules) else part._modules
+            self._modes.append((part, part.training, children))
             for _, value in held[part]:
                 if id(value) not in seen:
                     seen.add(id(value))
@@ -98,7 +99,7 @@ class Modules:
                 state.watch(part, holder, path)
         for part in self.inner:
             if not type(part).__module__.startswith("torch.nn.modules"):
-                for holder in (vars(part), part._buffers, part._parameters):
+                for holder in filter(_is_table, (vars(part), part._buffers, part._parameters)):
                     state.watch(part, holder, skip=OWN, is_inner=True)
 
     def must_enter(self, parts: list[torch.nn.Module], touched: set[int]) -> bool:
@@ -162,7 +163,7 @@ def all_places(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
 def tensors_in(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     """The tensors that a module itself holds, by name: parameters, buffers, and those in plain attributes."""
     held = vars(module)
-    holders = (held["_parameters"], held["_buffers"], held)
+    holders = (held.get("_parameters") or module._parameters, held.get("_buffers") or module._buffers, held)
     return [
         item
         for holder in holders
@@ -174,10 +175,13 @@ def tensors_in(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
 def tensors_held(module: torch.nn.Module) -> list[tuple[str, int]]:
     """The names of a module's own parameters and buffers, and which tensors they are."""
     held = object.__getattribute__(module, "__dict__")  # past the watch on what the program reads
+    if type(held.get("_parameters")) not in _TABLES:  # of what torch.jit has compiled nobody puts others there
+        return []
     found = [(name, id(value)) for name, value in held["_parameters"].items()]
     return found + [(name, id(value)) for name, value in held["_buffers"].items()] if held["_buffers"] else found
 
 
+_TABLES = frozenset({dict, OrderedDict})
 _NO_TENSORS = frozenset({*SIMPLE, dict, set, OrderedDict, list, tuple})
 
 
@@ -238,18 +242,25 @@ def watch_modules_around(state: State, parts: Iterable[torch.nn.Module], ends: I
             if part not in known:
                 known[part] = None
                 state.watch(part, vars(part), skip=_BESIDE_MODE)
-                for holder in (part._buffers, part._parameters, part._modules):
+                for holder in filter(_is_table, (part._buffers, part._parameters, part._modules)):
                     state.watch(None, holder)
     return [*known][first:]
 
 
+def _is_table(holder: Any) -> bool:
+    """Whether what holds tensors or modules is a dict: what torch.jit has compiled keeps them elsewhere."""
+    return isinstance(holder, dict)
+
+
 class ModulesAround:
     """What modules around a program were when it was captured: their parts, classes, modes and hooks, and the settings
-    of torch's own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places."""
+    of torch's own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places; and
+    so are modules that torch.jit has compiled, whose calls look at what they hold."""
 
-    def __init__(self, module: torch.nn.Module, lifted: Container[tuple[int, str]]) -> None:
+    def __init__(self, module: torch.nn.Module, lifted: Collection[tuple[int, str]]) -> None:
+        self._lifted = lifted
         self._kept: list[tuple[dict[str, Any], Any, Any]] = []
-        self._parts = list(module.modules())
+        self._parts = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)]
         self._holders = [vars(part) for part in self._parts]
         self._kinds = [*map(type, self._parts)]
         self._methods = [(kind, getattr(kind, "forward", None)) for kind in dict.fromkeys(self._kinds)]
@@ -304,7 +315,12 @@ class ModulesAround:
         return same and all(getattr(kind, "forward", None) is method for kind, method in self._methods)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ModulesAround:
-        return self  # a copy of a function uses the same modules
+        """A copy of a function uses the same modules; where these have been copied, their copies are meant."""
+        module = memo.get(id(self._parts[0])) if self._parts else None
+        if module is None:
+            return self
+        copies = {key: id(memo[key]) for key, _ in self._lifted if key in memo}
+        return ModulesAround(module, {(copies[key], name) for key, name in self._lifted if key in copies})
 
     def __repr__(self) -> str:
         return "modules as they were"
