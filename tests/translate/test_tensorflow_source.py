@@ -69,7 +69,8 @@ def test_variables_become_weights_and_state() -> None:
 
 def test_segments_of_negative_numbers_are_left_out_and_argmax_passes_over_nan() -> None:
     def fn(x: Any, groups: Any) -> Any:
-        return tf.math.unsorted_segment_sum(x, groups, 2), tf.argmax(x), tf.reduce_max(x)
+        largest = tf.math.unsorted_segment_max(x, groups, 2), tf.argmax(x), tf.reduce_max(x)
+        return tf.math.unsorted_segment_sum(x, groups, 2), largest, tf.cumsum(x, exclusive=True), x // 2.0
 
     x, groups = tf.constant([1.0, float("nan"), 3.0]), tf.constant([0, -1, 1])
     for to in TARGETS:
