@@ -1,5 +1,5 @@
-"""What a program holds under another name, or finds in another place: autograd functions kept as ``Own.apply``, generators
-in attributes, numbers of tensors among the keys of a dict, divisors that may be zero, parts that are replaced."""
+"""What a program holds under another name, or finds in another place: autograd functions kept as ``Own.apply``,
+generators in attributes, numbers of tensors among the keys of a dict, divisors that may be zero, parts that are replaced."""
 
 import functools
 
@@ -148,7 +148,11 @@ def _():
     return Case(
         f,
         example=lambda: call(torch.ones(6, 2), 2),
-        others=[lambda: call(torch.ones(6, 2), 0), lambda: call(torch.ones(5, 2), 2), lambda: call(torch.ones(6, 2), 3)],
+        others=[
+            lambda: call(torch.ones(6, 2), 0),
+            lambda: call(torch.ones(5, 2), 2),
+            lambda: call(torch.ones(6, 2), 3),
+        ],
     )
 
 
@@ -163,7 +167,11 @@ def _():
             return self.part(x) * 2
 
     return Case(
-        make=Model, example=ROWS[0], others=[ROWS[1], ROWS[0]], state=lambda model: model.part.state_dict(), gradients=True
+        make=Model,
+        example=ROWS[0],
+        others=[ROWS[1], ROWS[0]],
+        state=lambda model: model.part.state_dict(),
+        gradients=True,
     )
 
 
