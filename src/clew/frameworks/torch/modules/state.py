@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import torch
 
@@ -163,7 +163,11 @@ def all_places(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
 def tensors_in(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     """The tensors that a module itself holds, by name: parameters, buffers, and those in plain attributes."""
     held = vars(module)
-    holders = (held.get("_parameters") or module._parameters, held.get("_buffers") or module._buffers, held)
+    holders: tuple[dict[str, Any], ...] = (
+        held.get("_parameters") or module._parameters,
+        held.get("_buffers") or module._buffers,
+        held,
+    )
     return [
         item
         for holder in holders
@@ -247,7 +251,7 @@ def watch_modules_around(state: State, parts: Iterable[torch.nn.Module], ends: I
     return [*known][first:]
 
 
-def _is_table(holder: Any) -> bool:
+def _is_table(holder: Any) -> TypeGuard[dict[str, Any]]:
     """Whether what holds tensors or modules is a dict: what torch.jit has compiled keeps them elsewhere."""
     return isinstance(holder, dict)
 
