@@ -222,6 +222,17 @@ class Live:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
 
+    def needed_by(self, graph: Graph) -> Any:
+        """What a graph needs of the original: the parts and settings that it names, under the class that holds any, so
+        that nobody needs the classes around them; all of it where the graph takes it as a whole."""
+        source, paths = self._self, [path for path in referred_paths(graph) if path not in vars(self)]
+        if not isinstance(source, torch.nn.Module) or ROOT in paths:
+            return source
+        holder = ClosedOver({}) if isinstance(source, ClosedOver) else torch.nn.Module()
+        holder.training = source.training
+        take_over(source, holder, paths, as_buffers=False)
+        return holder
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._state:
             setattr(self._self, name, value)
