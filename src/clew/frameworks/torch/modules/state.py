@@ -268,7 +268,6 @@ class ModulesAround:
     """What modules around a program were when it was captured: their parts, classes, modes and hooks, and the settings
     of torch's own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places."""
 
-
     def __init__(self, module: torch.nn.Module, lifted: Collection[tuple[int, str]]) -> None:
         self._lifted = lifted
         self._kept: list[tuple[Any, Any, Any]] = []
