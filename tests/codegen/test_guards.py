@@ -26,6 +26,19 @@ def checked(test, expected, as_node=True):
     return graph
 
 
+@pytest.mark.parametrize(
+    ("test", "expected", "line"),
+    [
+        ("equals", torch.Tensor, "guard(x == torch.Tensor)"),
+        ("is", torch.float32, "guard(x is torch.float32)"),
+        ("type", torch.Size, "guard(type(x) is torch.Size)"),
+    ],
+)
+def test_a_reader_finds_what_a_value_is_compared_with(test, expected, line):
+    code = checked(test, expected).python_code("self", shown=True).src
+    assert code.startswith("import torch\n") and line in code
+
+
 def test_sizes_stand_inside_of_the_test():
     graph, x, y = new_graph("x", "y")
     for value, limit in ((x, 512), (y, 8)):

@@ -29,6 +29,31 @@ def test_instances_count_as_torch_fx_while_installed():
     assert traced.__class__ is type(traced)
 
 
+def test_each_module_keeps_a_name_of_its_own():
+    first, second = clew.fx.symbolic_trace(program), clew.fx.symbolic_trace(program)
+    named = clew.fx.GraphModule(first, first.graph, "Named")
+    with clew.fx.install():
+        assert named.__class__.__name__ == "Named" and repr(named).startswith("Named(")
+        first.__class__.__name__ = "First"
+        assert (first.__class__.__name__, second.__class__.__name__) == ("First", "program")
+    assert type(first).__name__ == "First"
+
+
+def test_parts_that_a_pass_fuses_are_told_apart():
+    def several(x):
+        return torch.relu(torch.neg(torch.relu(x) + 1)) + 1
+
+    fusing = clew.fx.passes.utils.fuser_utils
+    x = torch.rand(3)
+    with clew.fx.install():
+        traced = clew.fx.symbolic_trace(several)
+        nodes = {node.name: node for node in traced.graph.nodes}
+        parts = [{nodes["relu"]: None, nodes["add"]: None}, {nodes["relu_1"]: None, nodes["add_1"]: None}]
+        fused = fusing.fuse_by_partitions(traced, parts)
+        assert [name for name, _ in fused.named_children()] == ["fused_0", "fused_1"]
+        torch.testing.assert_close(fused(x), several(x))
+
+
 def test_uninstalled_by_hand_and_nested():
     traced = clew.fx.symbolic_trace(program)
     installed = clew.fx.install()

@@ -65,12 +65,43 @@ def closing_over(x: torch.Tensor) -> torch.Tensor:
     return torch.relu(LINEAR(x))
 
 
+class Scaled(nn.Module):
+    """Classes of the user's, whose parts functions outside of them call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.scale, self.mean = nn.Sequential(nn.Linear(3, 3), nn.ReLU()), 2.0, torch.ones(3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x) * self.scale - self.mean
+
+    def twice(self, x: torch.Tensor) -> torch.Tensor:
+        return self(self(x))
+
+
+class Settings:
+    """An object that is no module, with a method."""
+
+    def __init__(self) -> None:
+        self.weight, self.power = torch.arange(3.0), 2
+
+    def scaled(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.weight**self.power
+
+
+SCALED = Scaled()
+PROGRAMS_OF_MODULES: dict[str, Callable[..., Any]] = {
+    "method": SCALED.twice,
+    "function around": lambda x: SCALED(x) + SCALED.inner[0].weight.sum(),
+    "method of an object": Settings().scaled,
+}
 CASES: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
     "tied": (Tied().eval(), [(torch.tensor([[1, 2]]),), (torch.tensor([[3, 0, 6], [1, 1, 1]]), 2.5)]),
     "lstm": (nn.LSTM(3, 2, 2, batch_first=True), [(torch.randn(2, 4, 3),), (torch.randn(1, 6, 3),)]),
     "attention": (nn.TransformerEncoderLayer(8, 2, 16).eval(), [(torch.randn(3, 2, 8),), (torch.randn(5, 1, 8),)]),
     "branching": (branching, [(torch.randn(4, 3),), (torch.randn(2, 3), 5)]),
     "closure": (closing_over, [(torch.randn(2, 3),), (torch.randn(5, 3),)]),
+    **{name: (one, [(torch.randn(2, 3),), (torch.randn(5, 3),)]) for name, one in PROGRAMS_OF_MODULES.items()},
     "numpy": (sorted_by_numpy, [(np.array([[3.0, 1, 2]]),), (np.random.rand(4, 3), np.arange(3.0))]),
     "jax": (of_jax, [(jnp.array([1.0, -2, 3]),), (jnp.ones((2, 3)),)]),
 }
@@ -111,7 +142,8 @@ def test_it_comes_back(name: str, tmp_path: Path) -> None:
     for call in calls:
         assert same(loaded(*call), program(*call))
     assert loaded.code == captured.code
-    own = [str(one) for one in captured.guards if "parts and settings" not in str(one)]
+    of_the_file = ("parts and settings", "Settings.")  # which nobody else can change
+    own = [str(one) for one in captured.guards if not any(text in str(one) for text in of_the_file)]
     assert [str(one) for one in loaded.guards] == own
     assert [one.source for one in loaded.graph.nodes] == [one.source for one in captured.graph.nodes]
 
@@ -154,6 +186,17 @@ def test_it_runs_where_the_source_is_not(tmp_path: Path) -> None:
     wanted = CASES["tied"][0](torch.tensor([[1, 2]]))["logits"]
     first, second = finished.stdout.splitlines()
     assert torch.allclose(torch.tensor(json.loads(first)), wanted) and second == "False"
+
+
+@pytest.mark.parametrize("name", PROGRAMS_OF_MODULES)
+def test_nothing_is_asked_of_the_classes_around_a_program(name: str, tmp_path: Path) -> None:
+    captured, path = saved(name, tmp_path)
+    loaded = clew.load(path, allow=("torch",))
+    x = torch.randn(4, 3)
+    assert torch.equal(loaded(x), captured(x)) and loaded.code == captured.code
+    with zipfile.ZipFile(path) as file:
+        classes = {one["class"] for one in json.loads(file.read("manifest.json"))["modules"]}
+    assert not any(one.startswith("tests.") for one in classes)
 
 
 def test_a_class_that_is_not_allowed_becomes_a_record(tmp_path: Path) -> None:

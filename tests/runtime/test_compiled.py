@@ -168,6 +168,46 @@ def test_objects_outside_are_looked_at_when_one_graph_is_compiled(monkeypatch: p
         captured(feed())
 
 
+class Scaled(torch.nn.Module):
+    def __init__(self, scale: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("scale", scale)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * (self.scale + 1).abs().sum()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.complex128, torch.bool])
+def test_a_folded_buffer_is_compared_in_one_compiled_graph(backend: str, dtype: torch.dtype):
+    model, x = Scaled(torch.tensor([0, 1], dtype=dtype)), feed()
+    captured = clew.trace(model, args=(x,))
+    clew.constant_folding(captured)
+    compiled = torch.compile(captured, backend=backend, fullgraph=True)
+    torch.testing.assert_close(compiled(x), model(x))
+    captured.scale.fill_(1)
+    with pytest.raises(RuntimeError, match="the graph assumed self.scale is unchanged"):
+        compiled(x)
+    torch._dynamo.reset()
+    with pytest.raises(clew.GuardError, match="self.scale is unchanged"):
+        torch.compile(captured, backend=backend, fullgraph=True)(x)
+
+
+@pytest.mark.parametrize("change", [torch.set_default_dtype, torch.set_default_device])
+def test_settings_are_looked_at_when_a_changed_one_is_compiled_as_one_graph(change: Callable[[Any], None]):
+    captured, x = clew.trace(Scaled(torch.ones(2)), args=(feed(),)), feed()
+    clew.constant_folding(captured)
+    compiled = torch.compile(captured, backend="eager", fullgraph=True)
+    compiled(x)
+    try:
+        change(torch.float64 if change is torch.set_default_dtype else "meta")
+        with pytest.raises(clew.GuardError, match="default dtype and device"):
+            compiled(x)
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_default_device(None)
+
+
 @CALLS
 def test_guards_hold_in_one_compiled_graph(calls: int):
     compiled = torch.compile(traced(sized, calls, feed()), backend="eager", fullgraph=True)

@@ -32,6 +32,7 @@ from clew.ir.guards import (
     is_deferring,
     is_guard,
 )
+from clew.ir.guests import is_plain_value
 from clew.ir.node import Node
 from clew.ir.types import ScalarType
 
@@ -238,8 +239,12 @@ def shown_check(check: Node, inlined: list[Node], scope: Scope, root: str) -> st
     """A guard on a computed value as one line for people: ``guard(n > 3)``."""
     for node in reversed(inlined):
         scope.write_inline(node, expression(node, scope, root), is_operator(node))
-    one = guard_of(check)
-    return f"{scope.name_of(guard)}({TESTS[one.test].text(_spelled(check.args[0], scope), one.expected)})"
+    one, text = guard_of(check), _spelled(check.args[0], scope)
+    told = TESTS[one.test].text(text, one.expected)
+    if isinstance(one.expected, type) or is_plain_value(one.expected):  # its name must be one that the code can find
+        compared = {"equals": f"{text} ==", "is": f"{text} is", "type": f"type({text}) is"}.get(one.test)
+        told = told if compared is None else f"{compared} {scope.spell(one.expected)}"
+    return f"{scope.name_of(guard)}({told})"
 
 
 def _spelled(value: Any, scope: Scope) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 FRAMEWORK_PACKAGES = frozenset({"torch", "numpy", "jax", "jaxlib", "tensorflow", "keras"})
 """The packages of frameworks, whether they are there or not."""
@@ -186,6 +187,17 @@ class Guest:
         """Functions (globals, name) and methods (class, name) that the framework's own tracer keeps whole."""
         return [], []
 
+    def keeps_notes(self) -> bool:
+        """Whether a program has asked the framework to note things with the nodes that are recorded now."""
+        return False
+
+    def note(self, node: Any) -> None:
+        """Put into ``node.meta`` what is to be noted with it."""
+
+    def noting(self, node: Any, reader: str) -> AbstractContextManager[None]:
+        """A context in which what is recorded gets the notes of ``node``, which ``reader`` interprets."""
+        return nullcontext()
+
     def settle_writes(self, graph: Any, root: Any) -> None:
         """Let writes of a traced graph that nobody sees be no writes."""
 
@@ -198,7 +210,36 @@ PRESENTED: dict[type, type] = {}
 """Classes of ours whose instances count as instances of another library's class at present, and these classes."""
 
 
+class _ClassOfOne(type):
+    """The class that an instance shows which has a class of its own: its name is the name of that."""
+
+    stands_for: ref[type]
+
+    @property
+    def __name__(cls) -> str:
+        kind = cls.stands_for()
+        return type.__getattribute__(cls, "__qualname__") if kind is None else kind.__name__
+
+    @__name__.setter
+    def __name__(cls, name: str) -> None:
+        kind = cls.stands_for()
+        if kind is not None:
+            kind.__name__ = name
+
+
+_shown: WeakKeyDictionary[type, type] = WeakKeyDictionary()
 _set_class = vars(object)["__class__"].__set__
+
+
+def _shown_for(kind: type) -> type:
+    """The class that instances of ``kind`` show: of the other library's, with the name of ``kind``."""
+    base = next((PRESENTED[one] for one in kind.__mro__ if one in PRESENTED), None)
+    if base is None or kind in PRESENTED:
+        return base or kind
+    found = _shown.get(kind)
+    if found is None or base not in found.__mro__:
+        found = _shown[kind] = _ClassOfOne(kind.__name__, (base,), {"stands_for": ref(kind)})
+    return found
 
 
 class Presented:
@@ -211,8 +252,7 @@ class Presented:
 
     @property
     def __class__(self) -> type:
-        kind = type(self)
-        return next((PRESENTED[one] for one in kind.__mro__ if one in PRESENTED), kind)
+        return _shown_for(type(self))
 
     @__class__.setter
     def __class__(self, kind: type) -> None:
@@ -242,6 +282,14 @@ def present() -> Iterator[Guest]:
         found = guest(package)
         if found is not None:
             yield found
+
+
+def note_keeper() -> Guest | None:
+    """The guest of a framework that is to note things with the nodes that are recorded now."""
+    for found in _awake.values():
+        if found.keeps_notes():
+            return found
+    return None
 
 
 def module_guest(root: Any) -> Guest | None:

@@ -17,6 +17,7 @@ from clew.errors import MissingAttribute, MissingInput
 from clew.ir.arguments import FLAT, rebuilt_tuple
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, evaluate, guard, guard_of
+from clew.ir.guests import note_keeper
 from clew.ir.node import Node
 
 
@@ -125,7 +126,11 @@ class Interpreter:
         if n.target is guard:
             guard_of(n).require(args[0])
             return None
-        return getattr(self, n.op)(n.target, args, kwargs)
+        keeper = note_keeper()
+        if keeper is None:
+            return getattr(self, n.op)(n.target, args, kwargs)
+        with keeper.noting(n, f"Interpreter_{type(self).__name__}"):
+            return getattr(self, n.op)(n.target, args, kwargs)
 
     # ---- the six methods -----------------------------------------------------------------------------------------
 

@@ -141,9 +141,16 @@ class Permissions:
         """Classes of records that stand for those which may not be named."""
         self._call = call
         self._packages = {one.partition(".")[0] for one in self.allow} | {*_ALWAYS, *packages}
+        self._found: dict[str, Any] = {}
+        """What was found by now: large models name the same few classes and functions again and again."""
 
     def find(self, name: str) -> Any:
         """The object with a dotted name."""
+        if name not in self._found:
+            self._found[name] = self._looked_up(name)
+        return self._found[name]
+
+    def _looked_up(self, name: str) -> Any:
         if not self._is_allowed(name):
             if name in self.records:
                 return self.records[name]

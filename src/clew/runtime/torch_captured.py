@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from clew.capture.captured import Captured
-from clew.capture.state.containers import contents, follows, refill
+from clew.capture.state.containers import AMBIENT, contents, follows, refill
 from clew.capture.state.slots import ROOT
 from clew.capture.state.writes import refused_when_raising
 from clew.codegen.python import CodeGen, PythonCode
@@ -222,6 +222,17 @@ class Live:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
 
+    def needed_by(self, graph: Graph) -> Any:
+        """What a graph needs of the original: the parts and settings that it names, under the class that holds any, so
+        that nobody needs the classes around them; all of it where the graph takes it as a whole."""
+        source, paths = self._self, [path for path in referred_paths(graph) if path not in vars(self)]
+        if not isinstance(source, torch.nn.Module) or ROOT in paths:
+            return source
+        holder = ClosedOver({}) if isinstance(source, ClosedOver) else torch.nn.Module()
+        holder.training = source.training
+        take_over(source, holder, paths, as_buffers=False)
+        return holder
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._state:
             setattr(self._self, name, value)
@@ -311,7 +322,7 @@ def copied(value: Any, copies: dict[int, Any]) -> Any:
         return copies[id(value)]
     if type(value) is tuple:
         return tuple(copied(item, copies) for item in value)
-    if isinstance(value, (torch.Tensor, torch.nn.Module)) or not follows(value):
+    if isinstance(value, (torch.Tensor, torch.nn.Module, *AMBIENT)) or not follows(value):
         return value
     twin = copies[id(value)] = copy.copy(value)
     refill(twin, {key: copied(part, copies) for key, part in contents(value).items()})

@@ -10,14 +10,16 @@ from __future__ import annotations
 import sys
 import weakref
 from enum import IntEnum
+from types import MethodType
 from typing import Any
 
 import torch
 
 from clew.capture.guards.notes import Variable, require_variable
 from clew.errors import CompiledGuardError, GuardError
+from clew.frameworks.torch.unchanged import Unchanged, settings
 from clew.ir.graph import Graph
-from clew.ir.guards import Attribute, Guard, evaluate, leaves_of
+from clew.ir.guards import Attribute, Call, Guard, evaluate, leaves_of
 from clew.ir.node import Node
 from clew.runtime.build import compile_function
 from clew.runtime.fast.module_fingerprint import HOOKS
@@ -75,12 +77,34 @@ def _prepare_whole(callee: Any) -> Way:
     for one in (*callee.graph._code_guards, *guards):
         if _is_outside(one):
             one.require(evaluate(one.subject, {}, callee))
-    code = callee.graph.python_code("self", guards=tuple(one for one in guards if not _is_outside(one)))
-    for name, value in list(code.globals.items()):
-        if isinstance(getattr(value, "__self__", None), Guard):
-            code.globals[name] = _readable(value.__self__)
-    vars(callee)[READ_BY_COMPILER] = compile_function(code, f"{type(callee).__name__}.compiled")
+    for one in guards:
+        if isinstance(one.expected, Unchanged):
+            one.require(evaluate(one.subject, {}, callee))
+    _compile_for_reading(callee, tuple(one for one in guards if not _is_outside(one)))
     return Way.READ_INSIDE
+
+
+def _compile_for_reading(callee: Any, guards: tuple[Guard, ...]) -> None:
+    """Make the function that a compiler reads; a compiler that begins anew must find the one that it has read."""
+    code = callee.graph.python_code("self", guards=guards)
+    known, names = vars(callee).get(READ_BY_COMPILER), dict(code.globals)
+    if known is not None and known.made_of[:2] == (code.src, guards) and _are_same(known.made_of[2], names):
+        return
+    for name, value in list(code.globals.items()):
+        one = getattr(value, "__self__", None)
+        if isinstance(one, Guard):
+            code.globals[name] = _comparing(one, callee) if isinstance(one.expected, Unchanged) else _readable(one)
+    function: Any = compile_function(code, f"{type(callee).__name__}.compiled")
+    function.made_of = code.src, guards, names
+    vars(callee)[READ_BY_COMPILER] = function
+
+
+def _are_same(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether names mean the same objects; bound methods, of guards say, are made anew each time."""
+    return before.keys() == now.keys() and all(
+        value is now[name] or (isinstance(value, (MethodType, torch.device)) and value == now[name])
+        for name, value in before.items()
+    )
 
 
 def _readable(one: Guard) -> Any:
@@ -105,6 +129,25 @@ def _readable(one: Guard) -> Any:
     return require
 
 
+def _comparing(one: Guard, callee: Any) -> Any:
+    """What requires a tensor, which holds the right numbers now, to hold them at each call of what is compiled, too."""
+    now = evaluate(one.subject, {}, callee).detach()
+    before, message = _bits(now).clone(), f"the graph assumed {one.expression}, but it holds other numbers"
+
+    def require(value: Any) -> None:
+        torch._assert_async((_bits(value.detach()) == before).all(), message)
+
+    return require
+
+
+_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    """The memory of a tensor as integers, of which nan and the zeros are equal to themselves alone."""
+    return tensor.contiguous().reshape(-1).view(_WORDS.get(tensor.element_size(), torch.int64))
+
+
 _guards: weakref.WeakValueDictionary[int, Guard] = weakref.WeakValueDictionary()
 
 
@@ -123,8 +166,11 @@ READ_BY_COMPILER = "_read_by_compiler"
 
 
 def _is_outside(one: Guard) -> bool:
-    """Whether a guard is on something outside of the program that only Clew's own objects can find."""
+    """Whether a guard is on something outside of the program that only Clew's own objects can find, or on torch's
+    settings, at a change of which a compiler reads again."""
     found = list(leaves_of(one.subject))
+    if isinstance(one.subject, Call) and one.subject.function is settings:
+        return True
     if any(isinstance(leaf, (Node, Attribute)) for leaf in found):
         return False
     return any(type(leaf).__module__.partition(".")[0] == "clew" for leaf in found)

@@ -17,7 +17,7 @@ import weakref
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from functools import partial
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from clew.capture.bytecode.instructions import Operations
@@ -304,6 +304,23 @@ def attribute_names(code: CodeType) -> frozenset[str]:
     """The names of attributes and global variables that a function, and the functions inside it, use."""
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     return frozenset(code.co_names).union(*map(attribute_names, inner))
+
+
+def reads_variables(function: Any) -> bool:
+    """Whether a function, or one that it calls by a name, reads variables that may be set anew."""
+    waiting, seen = [function], set()
+    while waiting:
+        found = inspect.unwrap(waiting.pop())
+        code = getattr(found, "__code__", None)
+        if code is None or code in seen or is_installed(code):
+            continue
+        seen.add(code)
+        held = [found.__globals__.get(name) for name in global_names(code)]
+        held += [cell.cell_contents for cell in found.__closure__ or () if cell != CellType()]
+        waiting += [one for one in held if callable(one)]
+        if not all(one is None or callable(one) or isinstance(one, ModuleType) for one in held):
+            return True
+    return False
 
 
 _REMEMBERED = frozenset({"dispatch_cache", "cache_token"})

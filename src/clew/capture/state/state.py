@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Set
+from collections.abc import Callable, Container, Iterable, Iterator, MutableMapping, Set
 from types import CellType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -58,7 +58,7 @@ class _Group(NamedTuple):
     that are left out."""
 
     owner: Any
-    holder: dict[str, Any]
+    holder: MutableMapping[str, Any]
     before: dict[str, Any]
     below: dict[str, tuple[int, int]]
     path: str | None
@@ -131,7 +131,7 @@ class State:
     def watch(
         self,
         owner: Any,
-        holder: dict[str, Any],
+        holder: MutableMapping[str, Any],
         path: str | None = None,
         skip: frozenset[str] = _NONE,
         is_inner: bool = False,
@@ -480,7 +480,7 @@ class State:
                 if value is not now:
                     slot.variable.put(value)
 
-    def pins(self) -> list[tuple[dict[str, Any], str, Any]]:
+    def pins(self) -> list[tuple[MutableMapping[str, Any], str, Any]]:
         """What else the run may have relied on: attributes that were not lifted, each with its dict and its value."""
         free = {entry.slot.key for entry in self.entries} | self.data
         return [

@@ -33,7 +33,7 @@ from clew.errors import (
 )
 from clew.ir.arguments import BASE_TYPES, immutable_dict, immutable_list, leaves
 from clew.ir.graph import Graph
-from clew.ir.guests import guest, guest_of
+from clew.ir.guests import guest, guest_of, note_keeper
 from clew.ir.node import Node, NodeFields
 from clew.ir.source import is_hidden, source_of_frame, user_source
 
@@ -86,7 +86,10 @@ class TracerBase:
             if self._stack_snapshot != self.module_stack:
                 self._stack_snapshot = self.module_stack.copy()
             node.meta["nn_module_stack"] = self._stack_snapshot
-        if self.record_stack_traces:
+        keeper = note_keeper()
+        if keeper is not None:
+            keeper.note(node)
+        if self.record_stack_traces and "stack_trace" not in node.meta:
             node.meta["stack_trace"] = stack_trace()
         return node
 

@@ -39,6 +39,7 @@ from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
 from clew.frameworks.tensorflow import autograph as autograph_operators
 from clew.frameworks.tensorflow.effects import drop_unused
 from clew.frameworks.tensorflow.entry_guards import EntryGuards, WrappedContents
+from clew.frameworks.tensorflow.function_traces import check_traces
 from clew.frameworks.tensorflow.importer import Importer
 from clew.frameworks.tensorflow.inputs import TensorInputs, TensorOutputs, TensorRecorder, handles, tensors_in
 from clew.frameworks.tensorflow.operations import PYTHON_FUNCTIONS
@@ -222,6 +223,10 @@ def _placeholder(value: Any) -> Any:
 _PLACE = re.compile(r'File ".*", line \d+, in ')
 
 
+_TELLING_APART = frozenset({"GradientTape", "ForwardAccumulator", "gradients"})
+"""Names by which a program asks how something changes with a tensor, which may be given under two names."""
+
+
 class _Capture:
     """One run of a program that is being captured."""
 
@@ -289,6 +294,8 @@ class _Capture:
         self._watch()
         try:
             owners = {id(one): one for one in (*self.objects, *self.parts)}.values()
+            around = [value for _, value in self.surroundings.values()]
+            check_traces([*behind(self.fn), *owners, *around], self.lifted.values())
             with _tracking_kept(owners), self._refusing(tracing), self._running(tracing):
                 self.inputs.asked = asks(self.fn, self.surroundings.functions)
                 given = bind(self.inputs, signature_of(self.fn), args, kwargs, None if is_layer(self.fn) else self.fn)
@@ -425,7 +432,8 @@ class _Capture:
         for key, place, value in self.inputs.numbers:
             guards.number(self.recorder.resolve(place), value, key in self.tracing.typed)
         functions = self.surroundings.functions
-        if any(compares_objects(function.__code__) for function in functions) and len(self.inputs.arrays) > 1:
+        asks = any(compares_objects(function.__code__) for function in functions)
+        if (asks or self.named & _TELLING_APART) and len(self.inputs.arrays) > 1:
             guards.different([self.recorder.resolve(place) for _, place in self.inputs.arrays])
         around = []
         for holder, name, value in self.surroundings.variables({function.__code__ for function in functions}):

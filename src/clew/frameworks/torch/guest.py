@@ -11,7 +11,7 @@ from torch.fx import _symbolic_trace
 from torch.utils import _pytree as pytree
 
 from clew.capture.symbolic.tracer import register_watch
-from clew.frameworks.torch import effects, names, signatures, types, unseen_writes
+from clew.frameworks.torch import effects, names, preserved_notes, signatures, types, unseen_writes
 from clew.frameworks.torch.capture import capture
 from clew.frameworks.torch.modules import hooks
 from clew.frameworks.torch.symbolic import TracingAnswers, watch_torch
@@ -40,6 +40,9 @@ class TorchGuest(TracingAnswers):
     normalized_arguments = staticmethod(signatures.normalized_arguments)
     hooks_made = staticmethod(hooks.hooks_made)
     settle_writes = staticmethod(unseen_writes.settle)
+    keeps_notes = staticmethod(preserved_notes.keeps_notes)
+    note = staticmethod(preserved_notes.note)
+    noting = staticmethod(preserved_notes.noting)
     memory_of = staticmethod(types.memory_of)
     bytes_of = staticmethod(types.bytes_of)
     version_of = staticmethod(types.version_of)

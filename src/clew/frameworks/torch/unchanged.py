@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn.modules import activation, batchnorm, dropout, instancenorm, module, rnn
+from torch.utils import _device
 from torch.utils.weak import WeakIdKeyDictionary
 
 from clew.frameworks.torch.effects import module_effect, part_effect
@@ -111,7 +112,8 @@ def is_hooked(part: nn.Module) -> bool:
 def settings() -> tuple[Any, ...]:
     """What a call of torch with constant arguments hangs on besides them."""
     autocast = tuple(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda"))
-    return torch.get_default_dtype(), torch.get_default_device(), autocast
+    device = _device.CURRENT_DEVICE or torch.device("cpu")  # a compiler that reads has put its mode aside
+    return torch.get_default_dtype(), device, autocast
 
 
 _AT_REST = (

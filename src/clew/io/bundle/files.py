@@ -21,13 +21,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from clew.capture.guards.notes import Variable
+from clew.capture.guards.saved_variables import HolderPath, path_of_holder
 from clew.codegen.python import CodeGen
 from clew.errors import BundleError, ClewError, NotAllowed, TextError
 from clew.io.bundle import weights
 from clew.io.bundle.values import JSON, Decoder, Encoder, check_variables, record_for
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
-from clew.ir.guards import Guard
+from clew.ir.guards import Guard, leaves_of
+from clew.ir.guests import module_guest
 from clew.ir.lookup import NotFound
 from clew.ir.permissions import Permissions
 from clew.ir.pickling import is_sure
@@ -40,6 +43,8 @@ _MANIFEST, _GRAPH, _WEIGHTS, _CODE = "manifest.json", "graph.txt", "weights.safe
 _LIMITS = {_MANIFEST: 256 << 20, _GRAPH: 256 << 20, _CODE: 256 << 20}
 _PADDING = 0xD935
 """The tag of an extra field of a zip that only fills up, as tools that align zips use it."""
+_BLOCK = 1 << 26
+"""How much is written at once: file systems keep large blocks in large pages, which are mapped much faster."""
 _KINDS = {
     "module": ("torch", "clew.runtime.torch_captured", "CapturedModule"),
     "function": ("torch", "clew.runtime.torch_captured", "CapturedFunction"),
@@ -98,17 +103,28 @@ def save(captured: Any, path: str | os.PathLike[str]) -> None:
 
 
 def _own_graph(graph: Graph) -> Graph:
-    """The graph as it is saved: without guards on modules around the original, which the file has for itself."""
-    if not any(_is_around(one) for one in graph.guards.entry):
+    """The graph as it is saved: without guards on what the file has for itself, so that nobody else can change it."""
+    if not any(map(_is_of_file, graph.guards.entry)):
         return graph
     graph = copy.deepcopy(graph)
-    graph.guards = [one for one in graph.guards.entry if not _is_around(one)]
+    graph.guards = [one for one in graph.guards.entry if not _is_of_file(one)]
     return graph
 
 
-def _is_around(one: Guard) -> bool:
+def _is_of_file(one: Guard) -> bool:
+    """Whether a guard is on modules around the original, or on attributes of an object that only the original has."""
     state = sys.modules.get("clew.frameworks.torch.modules.state")
-    return state is not None and getattr(one.subject, "function", None) is state.are_as_they_were
+    if state is not None and getattr(one.subject, "function", None) is state.are_as_they_were:
+        return True
+    found = list(leaves_of(one.subject))
+    return bool(found) and all(isinstance(leaf, Variable) and _is_on_object(leaf.root) for leaf in found)
+
+
+def _is_on_object(variable: Variable) -> bool:
+    """Whether a variable is an attribute of an object that no name leads to in another process."""
+    holder = variable.holder
+    is_kept = isinstance(holder, (dict, list, HolderPath)) or module_guest(holder) is not None
+    return not is_kept and path_of_holder(holder, variable.name) is holder
 
 
 def _kind_of(captured: Any) -> str:
@@ -137,8 +153,8 @@ def _root_of(captured: Any, kind: str, encoder: Encoder) -> JSON:
     if kind == "function":
         held = dict(vars(root))
         state = sorted(held.pop("_state"))
-        source = held.pop("_self")
-        return {"live": [encoder.value(source), encoder.value(held), state]}
+        held.pop("_self")
+        return {"live": [encoder.value(root.needed_by(captured.graph)), encoder.value(held), state]}
     return encoder.value(root, "the root of the graph")
 
 
@@ -215,7 +231,7 @@ def _add_aligned(file: zipfile.ZipFile, source: Path) -> None:
     info.extra = struct.pack("<HH", _PADDING, fill) + bytes(fill)
     info.file_size = source.stat().st_size
     with source.open("rb") as data, file.open(info, "w", force_zip64=True) as target:
-        while block := data.read(1 << 24):
+        while block := data.read(_BLOCK):
             target.write(block)
 
 

@@ -20,7 +20,7 @@ from clew.frameworks.torch.calls import fast_path
 from clew.frameworks.torch.effects import module_effect, writes_only_itself, written_by
 from clew.frameworks.torch.entry_guards import is_plain_tensor
 from clew.frameworks.torch.modules.hooks import count_of_global_hooks, has_own_hooks
-from clew.frameworks.torch.modules.state import Modules, check_hooks, tensors_held, tensors_in
+from clew.frameworks.torch.modules.state import Modules, check_entered, tensors_held, tensors_in
 from clew.frameworks.torch.recorder import TorchRecorder
 from clew.frameworks.torch.refusals import refusal
 from clew.ir.arguments import leaves
@@ -160,7 +160,7 @@ class ModuleCalls:
         return any(tensors_held(part) != self._held.get(part) for part in module.modules())
 
     def _enter_module(self, original: Any, module: Any, path: str | None, args: Any, kwargs: Any) -> Any:
-        check_hooks(module)
+        check_entered(module)
         name = path if path is not None else f"<{type(module).__name__}>"
         key = self.recorder.module_stack.enter(name, path or "", type(module), sys._getframe())
         try:

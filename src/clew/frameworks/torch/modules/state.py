@@ -24,6 +24,7 @@ from clew.capture.state.state import State
 from clew.capture.state.surroundings import functions_of
 from clew.errors import CaptureError
 from clew.frameworks.torch.modules.hooks import hook_tables, shared_hooks
+from clew.frameworks.torch.modules.scripted import CompiledAttributes, holders_of
 from clew.frameworks.torch.scalars import MODE
 from clew.ir.effects import pure
 from clew.ir.source import is_installed
@@ -35,8 +36,17 @@ _KEPT_BY_CLEW = frozenset("_graph _python_code _early _example _running _calls _
 _BESIDE_MODE = OWN - {MODE}
 
 
-def check_hooks(module: torch.nn.Module) -> None:
-    """The hooks on gradients belong to the call of a module, of which the graph holds only the inside."""
+def check_entered(module: torch.nn.Module) -> None:
+    """A compiled module has no inside in Python, and hooks on gradients belong to the call, not to what is inside."""
+    if isinstance(module, torch.jit.ScriptModule):
+        raise CaptureError(
+            f"a {module.original_name} is compiled by torch.jit, so its inside cannot be captured",
+            fixes=(
+                "capture a function that calls it, where it stays one call: clew.trace(lambda x: module(x), ...)",
+                "capture the module that it was compiled from",
+                "read its graph: clew.from_torchscript(module)",
+            ),
+        )
     if module._backward_hooks or module._backward_pre_hooks:
         raise CaptureError(
             f"a {type(module).__name__} has hooks on the gradients that pass it",
@@ -70,7 +80,7 @@ class Modules:
             if path.startswith(calls):
                 self.inner.append(part)
             elif part is module or not is_leaf(part, path):
-                check_hooks(part)
+                check_entered(part)
                 self.entered.append((path, part))
             else:
                 self.inner.append(part)
@@ -78,8 +88,8 @@ class Modules:
                 if _sets_nothing_itself(part):
                     self._layers.append((path, part))
             self._passing.append((part, set(part._non_persistent_buffers_set)))
-            children = dict(part._modules) if _is_table(part._modules) else part._modules
-            self._modes.append((part, part.training, children))
+            children: Any = part._modules  # a compiled module has a table of its own, and always the same parts
+            self._modes.append((part, part.training, dict(children) if isinstance(children, dict) else children))
             for _, value in held[part]:
                 if id(value) not in seen:
                     seen.add(id(value))
@@ -95,11 +105,14 @@ class Modules:
                 state.watch(part, vars(part), skip=frozenset(vars(part)) - _KEPT_BY_CLEW, is_inner=True)
             else:
                 state.watch(part, vars(part), path, skip=_BESIDE_MODE)
-            for holder in (part._buffers, part._parameters):
-                state.watch(part, holder, path)
+            for holder in holders_of(part):
+                if isinstance(holder, CompiledAttributes):
+                    state.watch(part, holder, is_inner=True)
+                else:
+                    state.watch(part, holder, path)
         for part in self.inner:
             if not type(part).__module__.startswith("torch.nn.modules"):
-                for holder in filter(_is_table, (vars(part), part._buffers, part._parameters)):
+                for holder in (vars(part), *holders_of(part)):
                     state.watch(part, holder, skip=OWN, is_inner=True)
 
     def must_enter(self, parts: list[torch.nn.Module], touched: set[int]) -> bool:
@@ -163,7 +176,8 @@ def all_places(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
 def tensors_in(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     """The tensors that a module itself holds, by name: parameters, buffers, and those in plain attributes."""
     held = vars(module)
-    holders = (held.get("_parameters") or module._parameters, held.get("_buffers") or module._buffers, held)
+    parameters, buffers = held.get("_parameters"), held.get("_buffers")
+    holders: tuple[Any, ...] = (parameters or module._parameters, buffers or module._buffers, held)
     return [
         item
         for holder in holders
@@ -241,37 +255,38 @@ def watch_modules_around(state: State, parts: Iterable[torch.nn.Module], ends: I
         for part in module.modules():
             if part not in known:
                 known[part] = None
+                if isinstance(part, torch.jit.ScriptModule):
+                    state.watch(part, CompiledAttributes(part), is_inner=True)
+                    continue
                 state.watch(part, vars(part), skip=_BESIDE_MODE)
-                for holder in filter(_is_table, (part._buffers, part._parameters, part._modules)):
+                for holder in (part._buffers, part._parameters, part._modules):
                     state.watch(None, holder)
     return [*known][first:]
 
 
-def _is_table(holder: Any) -> bool:
-    """Whether what holds tensors or modules is a dict: what torch.jit has compiled keeps them elsewhere."""
-    return isinstance(holder, dict)
-
-
 class ModulesAround:
     """What modules around a program were when it was captured: their parts, classes, modes and hooks, and the settings
-    of torch's own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places; and
-    so are modules that torch.jit has compiled, whose calls look at what they hold."""
+    of torch's own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places."""
 
     def __init__(self, module: torch.nn.Module, lifted: Collection[tuple[int, str]]) -> None:
         self._lifted = lifted
-        self._kept: list[tuple[dict[str, Any], Any, Any]] = []
-        self._parts = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)]
+        self._kept: list[tuple[Any, Any, Any]] = []
+        self._parts = list(module.modules())
         self._holders = [vars(part) for part in self._parts]
         self._kinds = [*map(type, self._parts)]
         self._methods = [(kind, getattr(kind, "forward", None)) for kind in dict.fromkeys(self._kinds)]
         self._hooks = shared_hooks()
         for part in self._parts:
             self._hooks += hook_tables(part)
-            if not any((id(part._modules), name) in lifted for name in part._modules):
-                self._kept.append((part._modules, _items, _items(part._modules)))
+            children, names = part._modules, list(part._modules.keys())
+            if not any((id(children), name) in lifted for name in names):
+                self._kept.append((children, _items, _items(children)))
             else:
-                self._keep(part._modules, [name for name in part._modules if (id(part._modules), name) not in lifted])
+                self._keep(children, [name for name in names if (id(children), name) not in lifted])
             names = [MODE]
+            if isinstance(part, torch.jit.ScriptModule):
+                self._keep(CompiledAttributes(part), names)
+                continue
             if type(part).__module__.startswith("torch."):
                 names += [name for name, value in vars(part).items() if name not in OWN and type(value) in _SETTINGS]
             self._keep(vars(part), [name for name in names if (id(part), name) not in lifted])
@@ -279,7 +294,7 @@ class ModulesAround:
         self._forwards = self._around[: len(self._holders)]
         self._hooked = self._functions()
 
-    def _keep(self, holder: dict[str, Any], names: list[str]) -> None:
+    def _keep(self, holder: Any, names: list[str]) -> None:
         if names:
             read = operator.itemgetter(*names)
             self._kept.append((holder, read, read(holder)))
@@ -327,7 +342,7 @@ class ModulesAround:
 
 
 def _items(modules: dict[str, Any]) -> list[Any]:
-    return [*modules, *modules.values()]
+    return [*modules.keys(), *modules.values()]
 
 
 _SETTINGS = frozenset({*SIMPLE, tuple})
