@@ -64,8 +64,18 @@ def test_vmap_over_other_axes_and_dynamic_slices(to: str) -> None:
         return products, jax.lax.dynamic_slice(y, (place,), (2,)), y.at[place].add(3.0)
 
     x, y = jnp.arange(12.0).reshape(4, 3), jnp.arange(4.0)
-    calls = ((x, y, jnp.int32(1)), (x - 5, y * 2, jnp.int32(2)))
+    calls = ((x, y, jnp.int32(1)), (x - 5, y * 2, jnp.int32(2)), (x, y, jnp.int32(-1)))
     assert examine(Case("vmap", fn, calls), "jax", to)["outcome"] == "translated"
+
+
+def test_segments_of_negative_numbers_are_left_out() -> None:
+    def fn(x: Any, groups: Any) -> Any:
+        return jax.ops.segment_sum(x, groups, num_segments=3)
+
+    x, groups = jnp.arange(4.0), jnp.array([0, 2, 1, 2])
+    for to in TARGETS:
+        case = Case("segments", fn, ((x, groups), (x, jnp.array([0, -1, -3, 1]))))
+        assert examine(case, "jax", to)["outcome"] == "translated"
 
 
 def test_dtypes_and_divisions_are_those_of_jax() -> None:

@@ -56,7 +56,7 @@ def check(made: Any, fn: Any, call: Any, to: str) -> None:
 def test_algorithms(to: str, name: str, wide: None) -> None:
     fn, calls = ALGORITHMS[name]
     made = clew.translate(clew.trace(fn, calls[0]), to)
-    assert "import numpy" not in made.code
+    assert "numpy" not in made.code.replace("jax.numpy", "").replace("experimental.numpy", "").replace(".numpy()", "")
     for call in calls:
         check(made, fn, call, to)
 
@@ -237,3 +237,40 @@ def test_whole_numbers_out_of_floats_are_cut() -> None:
     captured = clew.trace(fn, (numpy.array([2.7, 1.5]),))
     for to in ("torch", "tensorflow"):
         check(clew.translate(captured, to), fn, (numpy.array([3.9, 0.0]),), to)
+
+
+def through_a_part(x: Any, is_twice: bool) -> Any:
+    whole = x * 2
+    part = whole[0]
+    for place in range(len(x)):
+        whole[0] += 1
+        whole[place] += part * 2
+    return whole
+
+
+def in_a_branch(x: Any, is_twice: bool) -> Any:
+    whole = x * 2
+    part = whole[0]
+    if x[0, 0] > 0:
+        whole[0] += 1
+        whole[1] += part
+    return whole
+
+
+def through_a_part_afterwards(x: Any, is_twice: bool) -> Any:
+    whole = x * 2
+    part = whole[0]
+    for _ in range(len(x)):
+        whole[0] += 1
+    return whole, part
+
+
+@pytest.mark.parametrize("fn", [through_a_part, in_a_branch, through_a_part_afterwards])
+def test_parts_that_are_seen_while_the_whole_is_written_are_right_or_refused(fn: Any) -> None:
+    x = numpy.arange(1.0, 7.0).reshape(3, 2)
+    captured = clew.trace(fn, (x, False))
+    try:
+        made = clew.translate(captured, "torch", check=False)
+    except TranslationError:
+        return
+    check(made, fn, (x + 1, False), "torch")

@@ -42,7 +42,8 @@ def test_sizes_are_numbers() -> None:
     assert jax.jit(made)(jnp.ones((5, 2, 3))).shape == (10, 3)
     assert made.code.split("\n\n")[-1].strip().splitlines()[1:] == [
         "    reshape = jax.numpy.reshape(x, ((x.shape[0] * x.shape[1]), -1))",
-        "    cast = jax.numpy.asarray(x.shape[0], dtype=jax.numpy.int32).astype(jax.numpy.float32)",
+        "    getitem = jax.numpy.asarray(x.shape[0], dtype=jax.numpy.int32)",
+        "    cast = getitem.astype(jax.numpy.float32)",
         "    return reshape / cast",
     ]
 
@@ -68,7 +69,8 @@ def test_variables_become_weights_and_state() -> None:
 
 def test_segments_of_negative_numbers_are_left_out_and_argmax_passes_over_nan() -> None:
     def fn(x: Any, groups: Any) -> Any:
-        return tf.math.unsorted_segment_sum(x, groups, 2), tf.argmax(x), tf.reduce_max(x)
+        largest = tf.math.unsorted_segment_max(x, groups, 2), tf.argmax(x), tf.reduce_max(x)
+        return tf.math.unsorted_segment_sum(x, groups, 2), largest, tf.cumsum(x, exclusive=True), x // 2.0
 
     x, groups = tf.constant([1.0, float("nan"), 3.0]), tf.constant([0, -1, 1])
     for to in TARGETS:

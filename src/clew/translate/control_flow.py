@@ -180,13 +180,14 @@ def _numbered(name: str) -> Iterator[str]:
 def _branch(translator: Translator, node: Node, branch: Branch) -> Any:
     predicate = translator.arguments(branch.predicate)
     operands = list(translator.arguments(branch.operands))
+    places = sorted({place for body in branch.bodies for place in written_inputs(translator, body)})
+    _check_aliases(translator, branch.operands, places)
     if not isinstance(predicate, Value):
         return _inlined(translator, branch.bodies[0 if predicate else 1], operands, node, branch.operands)
     if isinstance(predicate, Opaque) and not _is_maybe(predicate):
         raise Untranslatable(predicate.reason or "a branch on a value of which nothing is known")
     only = _are_given(operands)
     bodies = [_Body(translator, body, operands, only) for body in branch.bodies]
-    places = sorted({place for body in branch.bodies for place in written_inputs(translator, body)})
     for body in bodies if places else ():
         body.result = (body.result, *(body.inner.env[body.inputs[place]] for place in places))
     found = _joined(translator, branch, bodies, _spread(operands, only), predicate)
@@ -447,6 +448,14 @@ def _collected(writer: Writer, node: Node, one: Any) -> Any:
     return Opaque(writer, node, "a list that a loop collects, of other things than arrays and numbers")
 
 
+def _check_aliases(translator: Translator, given: Sequence[Any], places: Sequence[int]) -> None:
+    """Refuse a body that writes into one of the arrays that it is given, and is given a part of it besides."""
+    bases = [translator._base(one) if isinstance(one, Node) else None for one in given]
+    for place in places:
+        if bases[place] is not None and sum(one is bases[place] for one in bases) > 1:
+            raise Untranslatable("a branch or loop writes into an array that it is given twice, or a part of")
+
+
 def _check_lost(translator: Translator, node: Node, value: Any, loop: Loop) -> None:
     """Refuse a loop that writes into the array that it starts with, if anybody can still see that array."""
     base = translator._base(value)
@@ -463,6 +472,7 @@ def _check_lost(translator: Translator, node: Node, value: Any, loop: Loop) -> N
 def _writing_loop(translator: Translator, node: Node, loop: Loop, places: list[int]) -> Any:
     """A loop that writes into arrays around it: it carries them, and the program goes on with what they are then."""
     written = [loop.operands[place] for place in places]
+    _check_aliases(translator, (*loop.operands, *loop.carried), places)
     rest = [one for place, one in enumerate(loop.operands) if place not in places]
     if loop.breaks:
         raise Untranslatable("a loop that writes into arrays around it, and is left early")

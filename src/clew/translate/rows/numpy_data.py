@@ -124,7 +124,11 @@ def _between(xp: Any, ordered: Array, share: float) -> Any:
     low = xp.writer.plain(math.floor, place) if isinstance(place, Number) else math.floor(place)
     high = xp.writer.plain(math.ceil, place) if isinstance(place, Number) else math.ceil(place)
     first, second = ordered[..., low], ordered[..., high]
-    return first + (second - first) * (place - low)
+    share = place - low
+    before, behind = first + (second - first) * share, second - (second - first) * (1 - share)
+    if not isinstance(share, Number):
+        return before if share < 0.5 else behind
+    return xp.where(xp.as_array(share < 0.5, "bool"), before, behind)  # as NumPy has it, also beside infinities
 
 
 def _quantiles(xp: Any, x: Any, shares: Any, axis: Any, keepdims: bool) -> Any:

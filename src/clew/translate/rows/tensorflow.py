@@ -67,6 +67,8 @@ def _operator_row(name: str, others: str) -> None:
         if _short == "truediv" and can((x, y)):
             x = array(xp, x) if isinstance(x, Plain) else x
             y = y if isinstance(x, Array) else array(xp, y)
+        if _short == "floordiv" and not can((x, y)) and xp.wanted is not None and xp.wanted.dtype.startswith("float"):
+            return xp.floor(binary(xp, operator.truediv, x, y))
         return binary(xp, function, x, y)
 
     row(f"operator.{name}", *(one if "." in one or one.islower() else f"raw_ops.{one}" for one in others.split()))(run)
@@ -352,7 +354,10 @@ def cumsum(xp: Any, x: Any, axis: Any = 0, exclusive: bool = False, reverse: boo
     x, axis = array(xp, x), number(axis)
     x = xp.flip(x, axis=axis) if reverse else x
     found = xp.to_wanted(xp.cumsum(x, axis=axis))
-    found = found - x if exclusive else found
+    if exclusive:
+        front = (slice(None),) * (axis % x.ndim)
+        first = xp.zeros_like(x[(*front, slice(None, 1))])
+        found = xp.concatenate([first, found[(*front, slice(None, -1))]], axis=axis)
     return xp.flip(found, axis=axis) if reverse else found
 
 
@@ -739,6 +744,8 @@ def _segments(name: str, how: str) -> None:
         count, ids = number(num_segments), _places(xp, segment_ids)
         data = xp.reshape(data, (-1, *data.shape[ids.ndim :]))
         ids = xp.reshape(ids, (-1,))
+        if how != "add" and xp.is_floating(data):  # TensorFlow passes over nan
+            data = xp.where(xp.isnan(data), _least(xp, data.dtype, how), data)
         start = 0 if how == "add" else _least(xp, data.dtype, how)
         wide = xp.full((count + 1, *data.shape[1:]), start, dtype=xp.dtype_object(data.dtype))
         ids = xp.where(ids < 0, xp.as_array(count, ids.dtype), ids)  # those of negative numbers are left out
@@ -752,19 +759,6 @@ def _least(xp: Any, dtype: str, how: str) -> Any:
     kinds: Any = numpy.finfo(dtype) if dtype.startswith("float") else numpy.iinfo(dtype)
     found = kinds.min if how == "max" else kinds.max
     return float(found) if dtype.startswith("float") else int(found)
-
-
-@row("raw_ops.DenseBincount", "raw_ops.Bincount")
-def bincount(xp: Any, input: Any, size: Any, weights: Any = None, binary_output: bool = False, **given: Any) -> Any:
-    """How often each number is there; those out of range are left out."""
-    if binary_output or input.ndim != 1:
-        raise Untranslatable("which numbers are there, or numbers of each row")
-    ids, count = _places(xp, input), number(size)
-    ids = xp.where(ids >= count, xp.as_array(count, ids.dtype), ids)
-    start = xp.zeros((count + 1,), dtype=xp.dtype_object(xp.wanted.dtype))
-    is_empty = weights is None or weights == [] or (isinstance(weights, Plain) and weights.items == []) or (
-        isinstance(weights, Array) and weights.spec.shape == (0,))  # fmt: skip
-    return xp.at_set(start, ids, 1 if is_empty else array(xp, weights), "add")[:count]
 
 
 _segments("sum", "add")

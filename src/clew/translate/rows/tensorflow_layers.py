@@ -13,7 +13,8 @@ from clew.translate.refusals import Untranslatable
 from clew.translate.rows.table import refuse_given, taking
 from clew.translate.rows.tensorflow import TENSORFLOW, _array, _places, row
 from clew.translate.rows.tensorflow_sizes import array, fixed, number, operand, plain, sizes
-from clew.translate.values import Array, Items, Number, Opaque, Spec, Value
+from clew.translate.targets.namespace import LOWEST
+from clew.translate.values import Array, Items, Number, Opaque, Plain, Spec, Value
 from clew.translate.writer import Writer
 
 # ---- products --------------------------------------------------------------------------------------------------------
@@ -350,7 +351,7 @@ def _pool_row(how: str, *names: str) -> None:
         edges = _edges(xp, padding, x.shape[1:-1], window, steps)
         options = {"window": window, "stride": steps, "padding": edges, "dilation": (1,) * count}
         if how == "max":
-            x = xp.where(xp.isnan(x), -float("inf"), x)  # TensorFlow passes over nan
+            x = xp.where(x >= LOWEST[x.dtype], x, LOWEST[x.dtype])  # TensorFlow passes over nan
             return _last(xp, xp.windows(_first(xp, x), "max", **options))
         total = xp.windows(_first(xp, x), "sum", **options)
         if not any(map(any, edges)):
@@ -366,6 +367,19 @@ def _pool_row(how: str, *names: str) -> None:
 
 _pool_row("max", "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.max_pool", "raw_ops.MaxPool")
 _pool_row("mean", "nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d", "nn.avg_pool", "raw_ops.AvgPool")
+
+
+@row("raw_ops.DenseBincount", "raw_ops.Bincount")
+def bincount(xp: Any, input: Any, size: Any, weights: Any = None, binary_output: bool = False, **given: Any) -> Any:
+    """How often each number is there; those out of range are left out."""
+    if binary_output or input.ndim != 1:
+        raise Untranslatable("which numbers are there, or numbers of each row")
+    ids, count = _places(xp, input), number(size)
+    ids = xp.where(ids >= count, xp.as_array(count, ids.dtype), ids)
+    start = xp.zeros((count + 1,), dtype=xp.dtype_object(xp.wanted.dtype))
+    is_empty = weights is None or weights == [] or (isinstance(weights, Plain) and weights.items == []) or (
+        isinstance(weights, Array) and weights.spec.shape == (0,))  # fmt: skip
+    return xp.at_set(start, ids, 1 if is_empty else array(xp, weights), "add")[:count]
 
 
 # ---- variables -------------------------------------------------------------------------------------------------------

@@ -439,6 +439,12 @@ class TensorflowNamespace(Namespace):
     def tape(self) -> Any:
         return self.writer.node("call_function", tf.GradientTape, ())
 
+    def as_signbit(self, x: Array) -> Any:
+        if not self.is_floating(x):
+            return x < 0
+        whole = {"float32": tf.int32, "float64": tf.int64, "float16": tf.int16, "bfloat16": tf.int16}[x.dtype]
+        return self.writer.call(tf.bitcast, x, whole) < 0
+
     def as_diff(self, x: Array, n: int = 1, axis: int = -1) -> Any:
         front = (slice(None),) * (axis % x.ndim)
         for _ in range(n):
@@ -446,6 +452,9 @@ class TensorflowNamespace(Namespace):
         return x
 
     def operate(self, function: Any, *args: Any) -> Any:
+        if function is operator.floordiv and isinstance(args[0], Array) and self.is_floating(args[0]):
+            found = super().operate(function, *args)
+            return self.where(self.isinf(args[0]), math.nan, found)
         bits = {operator.lshift: tf.bitwise.left_shift, operator.rshift: tf.bitwise.right_shift}
         if function not in bits:
             return super().operate(function, *args)

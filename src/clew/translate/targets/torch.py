@@ -370,6 +370,10 @@ class TorchNamespace(Namespace):
         found = self._made(getattr(torch.nn.functional, f"avg_pool{count}d"), x, window, stride=stride)
         return found * float(math.prod(window))
 
+    def as_sign(self, x: Array) -> Any:
+        found = self.writer.call(torch.sign, x)
+        return self.where(self.isnan(x), x, found) if self.is_floating(x) else found  # torch makes zero of nan
+
     def nonzero_places(self, x: Array, count: int) -> tuple[Array, ...]:
         node = self.writer.node("call_function", torch.nonzero, (x,), {"as_tuple": True})
         found = self.writer.wrap(node, (Spec((count,), "int64"),) * x.ndim, False)
