@@ -176,16 +176,8 @@ def all_places(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
 def tensors_in(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     """The tensors that a module itself holds, by name: parameters, buffers, and those in plain attributes."""
     held = vars(module)
-<<<<<<< HEAD
     parameters, buffers = held.get("_parameters"), held.get("_buffers")
     holders: tuple[Any, ...] = (parameters or module._parameters, buffers or module._buffers, held)
-=======
-    holders: tuple[dict[str, Any], ...] = (
-        held.get("_parameters") or module._parameters,
-        held.get("_buffers") or module._buffers,
-        held,
-    )
->>>>>>> torch
     return [
         item
         for holder in holders
