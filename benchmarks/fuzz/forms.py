@@ -2,7 +2,7 @@
 
 Each takes a program and its example, and gives something to call in its place: the capture itself, a lazy graph, the
 graph run by the interpreter, written and read again, in its nested form, after passes, without writes, copied, captured
-once more.
+once more, called by another program that is captured.
 """
 
 from __future__ import annotations
@@ -69,6 +69,18 @@ def _again(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return trace(trace(fn, args, kwargs), args, kwargs)
 
 
+def _called(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The capture as a part of another program; one of a module has state of its own, and is captured again."""
+    captured = trace(fn, args, kwargs)
+    if hasattr(fn, "named_parameters"):
+        return trace(captured, args, kwargs)
+
+    def program(*args: Any, **kwargs: Any) -> Any:
+        return captured(*args, **kwargs)
+
+    return trace(program, args, kwargs)
+
+
 FORMS: dict[str, Capture] = {
     "trace": trace,
     "lazy": _lazy,
@@ -80,6 +92,7 @@ FORMS: dict[str, Capture] = {
     "functional": _after(clew.functionalize),
     "copy": _after(copy.deepcopy),
     "recapture": _again,
+    "called": _called,
 }
 """By name; `trace` is what users call."""
 

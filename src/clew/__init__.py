@@ -32,6 +32,7 @@ from clew.ir.types import ArrayType, Type, parse_type, type_of
 from clew.runtime.function import GraphFunction
 
 if TYPE_CHECKING:
+    from clew.backends.backward import backward, checkpoint
     from clew.backends.compile import compile
     from clew.backends.registry import Backend
     from clew.frameworks.torch.new_values import fitted, with_item
@@ -80,6 +81,8 @@ __version__ = "0.1.0"
 
 _LATE = {
     "Backend": "clew.backends.registry",
+    "backward": "clew.backends.backward",
+    "checkpoint": "clew.backends.backward",
     "compile": "clew.backends.compile",
     "GraphModule": "clew.runtime.module",
     "Transformer": "clew.passes.transformer",
@@ -182,7 +185,9 @@ __all__ = [
     "Type",
     "View",
     "any_of",
+    "backward",
     "bisect",
+    "checkpoint",
     "choose",
     "common_subexpressions",
     "compare",

@@ -349,3 +349,31 @@ def test_unknown_names_and_programs_that_are_captured() -> None:
     with pytest.raises(clew.errors.BackendError, match="captured already"):
         clew.compile(clew.trace(torch.relu, (X,)), "python", (X,))
     assert clew.compile(torch.relu, "python", (X,))(X).shape == X.shape
+
+
+def test_a_step_of_training_is_one_program() -> None:
+    def make(model: torch.nn.Module) -> Any:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+
+        def step(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(model(x), target)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        return step
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.GELU(), torch.nn.Dropout(0.2), torch.nn.Linear(8, 2))
+    twin = copy.deepcopy(model)
+    example = torch.randn(3, 4), torch.randn(3, 2)
+    made, step = compiled(make(model), *example), make(twin)
+    assert segments(made)
+    for _ in range(4):
+        given = torch.randn(3, 4), torch.randn(3, 2)
+        state = torch.get_rng_state()
+        found = made(*given)
+        torch.set_rng_state(state)
+        torch.testing.assert_close(found, step(*given))
+    torch.testing.assert_close(model.state_dict(), twin.state_dict())

@@ -4,8 +4,10 @@ import copy
 import io
 import operator
 import pickle
+import random
 from typing import Any
 
+import numpy
 import pytest
 import torch
 
@@ -201,3 +203,106 @@ def test_a_copy_writes_to_the_tensors_around_the_program_itself(program: Any) ->
     assert AROUND.tolist() == [2.0, 2.0]
     if isinstance(program, WritesAround):
         assert twin.own.tolist() == captured.own.tolist() == [1.0, 1.0]
+
+
+class Holding(torch.nn.Module):
+    """Keeps something besides parameters, which its graph uses: an optimizer, a generator, an array."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.layer = torch.nn.Linear(3, 3)
+
+
+class Learning(Holding):
+    def __init__(self) -> None:
+        super().__init__()
+        self.optimizer = torch.optim.SGD(self.layer.parameters(), lr=0.1, momentum=0.9)
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 1)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.optimizer.zero_grad()
+        loss = self.layer(x).pow(2).mean()
+        loss.backward()
+        self.optimizer.step()
+        self.schedule.step()
+        return loss.item()
+
+
+class Drawing(Holding):
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_torch, self.of_python = torch.Generator().manual_seed(3), random.Random(3)
+        self.of_numpy = numpy.random.default_rng(3)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        noise = torch.rand(3, generator=self.of_torch)
+        return self.layer(x) + noise * self.of_python.random() * self.of_numpy.random()
+
+
+class Counting(Holding):
+    def __init__(self) -> None:
+        super().__init__()
+        self.array = numpy.zeros(3, dtype="float32")
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.array += 1
+        return self.layer(x) + torch.from_numpy(self.array)
+
+
+class InAList(Holding):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = [torch.nn.Linear(3, 3)]
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.layers[0](self.layer(x))
+
+
+@pytest.mark.parametrize("kind", [Learning, Drawing, Counting, InAList])
+@pytest.mark.parametrize("calls", [0, 1])
+def test_a_deep_copy_has_what_the_module_holds_for_itself(kind: Any, calls: int) -> None:
+    inputs = [torch.full((2, 3), float(place)) for place in range(4)]
+    results = []
+    for module in (kind(), clew.trace(kind(), args=(torch.ones(2, 3),))):
+        given = [module(x) for x in inputs[:calls]]
+        twin = copy.deepcopy(module)
+        given += [twin(inputs[1]), module(inputs[2]), twin(inputs[3]), module(inputs[1])]
+        results.append([torch.as_tensor(one) for one in given])
+    assert all(torch.allclose(*pair) for pair in zip(*results, strict=True))
+
+
+def test_a_copy_of_a_layer_in_a_list_is_its_own() -> None:
+    original = InAList()
+    captured = clew.trace(original, args=(torch.ones(2, 3),))
+    twin, expected = copy.deepcopy(captured), original(torch.ones(2, 3))
+    with torch.no_grad():
+        original.layers[0].weight.zero_()
+    assert torch.equal(twin(torch.ones(2, 3)), expected)
+    assert torch.equal(captured(torch.ones(2, 3)), original(torch.ones(2, 3)))
+
+
+class Outer(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.inner(x)
+
+
+class Inner(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.calls += 1
+        return x * self.calls
+
+
+def test_a_shallow_copy_shares_the_state_of_parts() -> None:
+    for module in (Outer(), clew.trace(Outer(), args=(torch.ones(2),))):
+        twin = copy.copy(module)
+        module(torch.ones(2))
+        assert twin(torch.ones(2)).tolist() == [2.0, 2.0]

@@ -64,9 +64,7 @@ def t5() -> Made:
     return transformers.T5ForConditionalGeneration(config).eval(), inputs
 
 
-MODELS: dict[str, Callable[[], Made]] = {
-    one.__name__: one for one in (resnet, bert, gpt2, vit, llama, t5)
-}
+MODELS: dict[str, Callable[[], Made]] = {one.__name__: one for one in (resnet, bert, gpt2, vit, llama, t5)}
 
 
 def hooked(model: torch.nn.Module, kwargs: dict[str, Any]) -> dict[Any, Any]:

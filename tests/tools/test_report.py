@@ -129,8 +129,10 @@ def some_node(graph: clew.Graph, chance: random.Random, value: Node, other: Node
     kind = chance.random()
     if kind < 0.5:
         name, args = chance.choice(METHODS)
-        return graph.call_method("type_as", (value, value)) if name == "type_as_itself" else graph.call_method(
-            name, (value, *args)
+        return (
+            graph.call_method("type_as", (value, value))
+            if name == "type_as_itself"
+            else graph.call_method(name, (value, *args))
         )
     if kind < 0.65:
         function, args, kwargs = chance.choice(FUNCTIONS)

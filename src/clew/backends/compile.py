@@ -71,6 +71,7 @@ def compiled(captured: Any, backend: Backend, fallback: bool) -> Any:
         return prepared
     twin = _twin(prepared)
     make = functools.partial(backend.segment, fallback=fallback)
+    backend.arrange(twin.graph, twin.graph.owning_module)
     with opened(twin) as graphs:
         count = 0
         for graph in graphs:

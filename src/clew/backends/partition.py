@@ -76,8 +76,8 @@ def _replace(graph: Graph, nodes: list[Node], reads: Callable[[str], bool], make
     inner.owning_module = graph.owning_module
     segment = make(inner, name)
     with graph.inserting_before(nodes[-1].next):
-        root = graph.get_attr(ROOT)
-        called = graph.create_node("call_function", segment, (root, *given), {}, name=name.replace("segment", "given"))
+        root = [graph.get_attr(ROOT)] if getattr(segment, "takes_root", True) else []
+        called = graph.create_node("call_function", segment, (*root, *given), {}, name=name.replace("segment", "given"))
         called.source = nodes[0].source
         parts = [] if len(gives) == 1 else [(called, place) for place in range(len(gives))]
         results = [graph.call_function(operator.getitem, part) for part in parts] or [called]

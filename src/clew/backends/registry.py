@@ -20,8 +20,16 @@ GROUP = "clew.backends"
 _OWN = {
     "python": "clew.backends.registry.Python",
     "inductor": "clew.backends.inductor.Inductor",
+    "cudagraphs": "clew.backends.cuda_graphs.CudaGraphs",
+    "xla": "clew.backends.xla.Xla",
+    "onnxruntime": "clew.backends.onnx_runtime.OnnxRuntime",
 }
-_NEEDS = {"inductor": ("torch",)}
+_NEEDS = {
+    "inductor": ("torch",),
+    "cudagraphs": ("torch",),
+    "xla": ("jax",),
+    "onnxruntime": ("torch", "onnx", "onnx_ir", "onnxscript", "onnxruntime"),
+}
 """What must be installed for them."""
 
 
@@ -36,6 +44,9 @@ class Backend:
         """The program that is to be compiled, another one perhaps; an error if it is none for this back end."""
         return captured
 
+    def arrange(self, graph: Graph, root: Any) -> None:
+        """Change a graph of the program, a copy that is this back end's own, before segments are looked for."""
+
     def finish(self, captured: Any, prepared: Any) -> Any:
         """What is called like ``captured`` and runs ``prepared``, in whose graph the segments stand now."""
         return prepared
@@ -49,7 +60,8 @@ class Backend:
         return False
 
     def segment(self, graph: Graph, name: str, fallback: bool) -> Callable[..., Any]:
-        """What runs a run of nodes: called with the root of the program and the values of the graph's inputs."""
+        """What runs a run of nodes: called with the root of the program, unless its ``takes_root`` is false, and the
+        values of the graph's inputs."""
         raise NotImplementedError
 
 

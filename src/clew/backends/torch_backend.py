@@ -34,6 +34,9 @@ _FACTS_OF_GRADIENTS = frozenset(("grad", "grad_fn", "data", "is_leaf", "_version
 class TorchBackend(Backend):
     """A back end that compiles functions of tensors."""
 
+    takes_symbols = True
+    """Whether sizes and numbers that differ between calls may be symbols."""
+
     def prepare(self, captured: Any) -> Any:
         if getattr(type(captured), "framework", "torch" if hasattr(captured, "state_dict") else "") != "torch":
             raise BackendError(

@@ -95,6 +95,10 @@ class Flat(NamedTuple):
 
     run: Callable[..., tuple[Any, ...]]
     results: int
+    given: int = 0
+    """So many of the tensors and numbers, the first ones, were given; the others are read of the program."""
+    writes: bool = False
+    """Whether it writes into what is there."""
 
 
 class Torn(Exception):
@@ -189,6 +193,8 @@ class TorchSegment:
             self._tear(torn)
             return None
         except Exception as error:
+            if not self.fallback and isinstance(error, BackendError):
+                raise
             if not self.fallback:
                 raise BackendError(
                     f"{self.engine.name} cannot compile {self.name}: {type(error).__name__}: {_first_line(error)}",
@@ -274,7 +280,7 @@ class TorchSegment:
         return kinds
 
     def _is_symbol(self, key: Any, value: int) -> bool:
-        return value > 1 and len(self._seen.get(key, ())) > 1
+        return self.engine.takes_symbols and value > 1 and len(self._seen.get(key, ())) > 1
 
     def _fakes(self, inputs: Inputs, kinds: list[Any]) -> tuple[list[Any], FakeTensorMode, list[Any]]:
         """A fake of each tensor, a symbol for each number that is one; the sources by which conditions name them."""
@@ -312,8 +318,10 @@ class TorchSegment:
 
         order = sorted((*tensors, *numbers))
         example = [inputs.leaves[place] for place in order]
-        made = self.engine.compiled(Flat(run, program.count), symbolic, mode, example)
-        writes = any(effect_of(node) is Effect.WRITE for node in self.graph.nodes)
+        root = getattr(self.graph.owning_module, "_self", None)
+        writes = any(effect_of(node, root) is Effect.WRITE for node in self.graph.nodes)
+        given = sum(place < inputs.given for place in order)
+        made = self.engine.compiled(Flat(run, program.count, given, writes), symbolic, mode, example)
         tests = (torch._C._dynamo.guards.GlobalStateGuard(), _tensor_tests(inputs.leaves, tensors, kinds, writes))
         constants = [(place, inputs.leaves[place]) for place in rest]
         holds = _conditions(mode, symbolic, sources)

@@ -22,6 +22,7 @@ from clew.ir.guests import FRAMEWORK_PACKAGES
 from clew.ir.source import is_installed_file
 
 _PAUSE = 0.003
+_start_thread = _thread.start_new_thread  # a capture replaces it, so that threads of the program are heard of
 _SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGALRM", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGVTALRM")
     if hasattr(signal, name)
@@ -83,7 +84,7 @@ class DeferredSignals:
             self._pending.add(number)
             if not self._is_asking:
                 self._is_asking = True
-                _thread.start_new_thread(self._ask_again, ())
+                _start_thread(self._ask_again, ())
             return None
         self._pending.discard(number)
         return self._handlers[number](number, frame)

@@ -19,7 +19,7 @@ from clew.codegen.lines import Commentator, Draft, Line
 from clew.codegen.plan import BranchLayout, LoopLayout, Plan, Side
 from clew.codegen.scope import Scope
 from clew.codegen.statements import is_raise, operand, raises, texts_inside
-from clew.ir.arguments import references
+from clew.ir.arguments import leaves, references
 from clew.ir.control_flow import closing_branch, control_of, output_of, returned
 from clew.ir.node import Node
 
@@ -43,6 +43,7 @@ def joined(user: Node, value: Any, plan: Plan) -> Joined | None:
     branch = value._prev
     layout = plan.layouts.get(branch)
     is_alone = value.args == (branch, 0) and list(value.users) == [user] and list(branch.users) == [value]
+    is_alone = is_alone and sum(leaf is value for leaf in leaves((user.args, user.kwargs))) == 1  # the sides may use it
     if not is_alone or not isinstance(layout, BranchLayout) or layout.is_last or plan.frees.get(branch):
         return None
     for number, word in ((0, "and"), (1, "or")):

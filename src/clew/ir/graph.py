@@ -445,7 +445,9 @@ class Graph(Body):
         twins: dict[Any, Any] = {}
 
         def translate(leaf: Any) -> Any:
-            return twins[leaf] if isinstance(leaf, Node) else copy.deepcopy(leaf, memo) if is_graph(leaf) else leaf
+            if isinstance(leaf, Node):
+                return twins.get(leaf, leaf)
+            return copy.deepcopy(leaf, memo) if is_graph(leaf) else memo.get(id(leaf), leaf)
 
         with CollectorPaused():
             for node in self.nodes:
@@ -456,7 +458,7 @@ class Graph(Body):
                 memo[id(node)] = copied
                 _copy_notes(node, copied)
         twin._names = self._names.copy()
-        twin._guards = tuple(one.mapped(lambda leaf: twins.get(leaf, leaf)) for one in self._guards)
+        twin._guards = tuple(one.translated(translate) for one in self._guards)
         twin._code_guards = self._code_guards
         return twin
 

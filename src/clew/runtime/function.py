@@ -374,15 +374,15 @@ class GraphFunction(HoldsGraph):
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphFunction:
         twin = _bare(base_class(type(self)))
         memo[id(self)] = twin
-        keep_constants(memo, vars(self.root) if hasattr(self.root, "__dict__") else {})
+        memo.update({id(value): value for value in constants_in(getattr(self.root, "__dict__", {}))})
         twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return twin
 
 
-def keep_constants(memo: dict[int, Any], attributes: dict[str, Any]) -> None:
-    """Let a copy share the constants of a capture: those that the program reads around itself, and may write to, are
-    no others for a copy of the program."""
-    memo.update({id(value): value for name, value in attributes.items() if name.startswith(CONSTANT)})
+def constants_in(attributes: dict[str, Any]) -> list[Any]:
+    """The constants of a capture among some attributes, which its copies share: those that the program reads around
+    itself, and may write to, are no others for a copy of the program."""
+    return [value for name, value in attributes.items() if name.startswith(CONSTANT)]
 
 
 STEPS: set[Any] = {GraphFunction.__call__}

@@ -24,9 +24,10 @@ from torch.nn.modules.module import _has_any_global_hook
 from clew.capture.current_capture import LOCK
 from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
+from clew.frameworks.torch.modules.state import ModulesAround
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph, Watchers
-from clew.ir.guards import referred_paths
+from clew.ir.guards import leaves_of, referred_paths
 from clew.ir.pickling import check_found
 from clew.runtime.build import compile_function, note_origin
 from clew.runtime.fast.bound import USUAL_LOOKUPS, bind, body_of, may_bind
@@ -42,15 +43,15 @@ from clew.runtime.function import (
     Protection,
     Running,
     call_plainly,
+    constants_in,
     free_name,
-    keep_constants,
     let_go,
     start_asking,
     stop_asking,
 )
 from clew.runtime.interventions import active_for, run_intervened
 from clew.runtime.package import reduce_for_package
-from clew.runtime.parts import HOLDERS, Part
+from clew.runtime.parts import HOLDERS, OWNED, Part
 from clew.runtime.torch_compile import ALIVE, READ_BY_COMPILER, Way, is_compiling, look, outside, prepared
 
 GENERATED = "GraphModuleImpl"
@@ -81,7 +82,7 @@ _FIRST: dict[str, Callable[[], Any]] = {"meta": dict, "_watchers": Watchers, "_d
 """What each module has from the moment that it has a graph."""
 _HOOK_LISTS = {"_create_node_hooks": "created", "_erase_node_hooks": "erased", "_replace_hooks": "replaced"}
 """torch.fx's names of the lists of hooks on single edits."""
-OWN_ATTRIBUTES = frozenset({*_FIRST, *_DERIVED, "_chosen_tracer"})
+OWN_ATTRIBUTES = frozenset({*_FIRST, *_DERIVED, OWNED, "_chosen_tracer"})
 """What each module keeps besides its parts."""
 
 
@@ -370,7 +371,7 @@ class GraphModule(HoldsGraph, torch.nn.Module):
             holder = getattr(holder, atom)
             if not isinstance(holder, torch.nn.Module):
                 return False
-        holder.add_module(name, m)
+        torch.nn.Module.add_module(holder, name, m)  # the graph is about to call it
         return True
 
     def delete_submodule(self, target: str) -> bool:
@@ -441,8 +442,7 @@ class GraphModule(HoldsGraph, torch.nn.Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
         twin = type(self).__new__(type(self))
         memo[id(self)] = twin
-        for attributes in (vars(self), self._buffers, self._parameters):
-            keep_constants(memo, attributes)
+        self._begin_copy(memo)
         graph = copy.deepcopy(self._graph, memo)
         state = {key: value for key, value in self.__dict__.items() if key not in _DERIVED}
         if isinstance(state.get("forward"), _IntervenedForward):
@@ -451,6 +451,18 @@ class GraphModule(HoldsGraph, torch.nn.Module):
         for hook in self._deepcopy_hooks:
             hook(twin)
         return twin
+
+    def _begin_copy(self, memo: dict[int, Any]) -> None:
+        """Note what a deep copy has in common with this module: constants, which a capture may write to, but for those
+        that are the module's own. Guards follow what is copied."""
+        owned = vars(self).get(OWNED, ())
+        own = set(map(id, owned))
+        for held in (vars(self), self._buffers, self._parameters):
+            memo.update({id(value): value for value in constants_in(held) if id(value) not in own})
+        copy.deepcopy(owned, memo)
+        for leaf in (leaf for guard in self._graph._guards if owned for leaf in leaves_of(guard.subject)):
+            if isinstance(leaf, ModulesAround):
+                memo[id(leaf)] = copy.deepcopy(leaf, memo)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The state comes after the object, so that it may refer to the object itself.

@@ -6,18 +6,15 @@ error is raised. Constants are the arrays that the program uses, so that what it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from clew.capture.guards.notes import Variable
 from clew.capture.state.writes import refused_when_raising
-from clew.frameworks.numpy.undo import (
-    acts_before_writes,
-    acts_early,
-    protected,
-    writes_late,
-)
+from clew.frameworks.numpy.undo import acts_before_writes, acts_early, protected, writes_late
 from clew.ir.arguments import leaves
-from clew.runtime.function import PlainCapture
+from clew.runtime.function import PlainCapture, Protection
 
 
 class ArrayCapture(PlainCapture):
@@ -25,19 +22,17 @@ class ArrayCapture(PlainCapture):
 
     framework = "numpy"
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        early, late, variables = self._plan()
-        if early:
-            held = [variable.get() for variable in variables]
-            with protected([args, kwargs, vars(self.root), held]):
-                return self._call(late, args, kwargs)
-        return self._call(late, args, kwargs)
+    def _protection(self) -> Protection | None:
+        """What lets a call whose guard fails leave no mark, where a call needs it at all."""
+        early, late, _ = self._plan()
+        return self._protected if early else _refusing if late else None
 
-    def _call(self, late: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not late:
-            return super().__call__(*args, **kwargs)
-        with refused_when_raising():
-            return super().__call__(*args, **kwargs)
+    @contextmanager
+    def _protected(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
+        _, late, variables = self._plan()
+        held = [variable.get() for variable in variables]
+        with protected([args, kwargs, vars(self.root), held]), refused_when_raising() if late else nullcontext():
+            yield
 
     def _plan(self) -> tuple[bool, bool, list[Variable]]:
         """What the graph may do before its last guard; worked out once for each state of the code."""
@@ -49,6 +44,11 @@ class ArrayCapture(PlainCapture):
             plan = (acts_early(self.graph) or (late and acts_before_writes(self.graph)), late, found)
             known = self.__dict__["_early"] = (code, plan)
         return known[1]  # type: ignore[no-any-return]
+
+
+def _refusing(args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractContextManager[None]:
+    """What surrounds a call that does nothing before it sets state at its end."""
+    return refused_when_raising()
 
 
 class JaxCapture(ArrayCapture):

@@ -10,17 +10,25 @@ the source of the original is not. Importing this file imports torch.
 from __future__ import annotations
 
 import copy
+import weakref
+from collections import deque
 from collections.abc import Iterable
+from functools import partial
+from types import MethodType
 from typing import Any, NoReturn
 
 import torch
 
+from clew.capture.state.containers import CODE, SIMPLE, attributes_of
 from clew.errors import CaptureError
 from clew.frameworks.torch.modules.state import OWN
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 BAKED = "_baked"
+_WALKED = "_walked"
+"""Marks what stands for modules that are called one after the other, or walked through."""
+_WALKED_CLASSES = (torch.nn.Sequential, torch.nn.ModuleList)
 
 
 def _refuse(what: str) -> NoReturn:
@@ -31,10 +39,18 @@ def _refuse(what: str) -> NoReturn:
     )
 
 
-def check_assignment(part: torch.nn.Module, name: str) -> None:
-    """Raise if an attribute is set that the original has, and of which the graph knows only the value."""
+def check_assignment(part: torch.nn.Module, name: str, value: Any) -> None:
+    """Raise if an attribute is set that the original has, and of which the graph knows only the value, or if a module
+    takes the place of one whose inside is in the graph, or comes to those that the original walks through."""
     if name in part.__dict__.get(BAKED, ()):
         _refuse(f"{name!r} is set in a captured module, whose graph has the value of the capture")
+    if not isinstance(value, torch.nn.Module):
+        return
+    known = part.__dict__.get("_modules", {}).get(name)
+    if type(known) is CapturedPart and value is not known:
+        _refuse(f"{name!r}, a part of a captured module that the graph does not call, is replaced")
+    if known is None and name.isdigit() and part.__dict__.get(_WALKED):
+        _refuse(f"a part {name!r} is added to modules that the program walks through")
 
 
 class Part(torch.nn.Module):
@@ -57,10 +73,21 @@ class CapturedPart(Part):
     """Holds parts of a captured module."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        check_assignment(self, name)
+        check_assignment(self, name, value)
         if name == "forward":
             _refuse("a part of a captured module that the graph does not call gets another forward")
         super().__setattr__(name, value)
+
+    def add_module(self, name: str, module: Any) -> None:
+        """Add a part, unless the graph would not know of it."""
+        check_assignment(self, name, module)
+        super().add_module(name, module)
+
+    def __setitem__(self, place: int, module: torch.nn.Module) -> None:
+        setattr(self, [*self._modules][place], module)
+
+    def __delitem__(self, place: int) -> NoReturn:
+        _refuse("a part is taken away from modules that the program walks through")
 
     def train(self, mode: bool = True) -> Any:
         """Switch this part, and those that the original would switch with it."""
@@ -80,6 +107,8 @@ def mark_parts(source: torch.nn.Module, module: torch.nn.Module) -> None:
     while waiting:
         original, part = waiting.pop()
         note_others(original, part)
+        if isinstance(original, _WALKED_CLASSES) or original.__dict__.get(_WALKED):
+            part.__dict__[_WALKED] = True
         held = {*original.__dict__, *original.__dict__.get(BAKED, ())}  # of a captured module, what it has baked in
         part.__dict__[BAKED] = held - OWN - part.__dict__.keys() - _FORWARD
         for name, child in part._modules.items():
@@ -94,12 +123,50 @@ def refuse_alike(captured: torch.nn.Module, part: torch.nn.Module) -> None:
     waiting = [(captured, part)]
     while waiting:
         known, twin = waiting.pop()
-        vars(twin).update({key: vars(known)[key] for key in (BAKED, _SWITCHED) if key in vars(known)})
+        vars(twin).update({key: vars(known)[key] for key in (BAKED, _SWITCHED, _WALKED) if key in vars(known)})
         for name, child in twin._modules.items():
             other = known._modules.get(name)
             if child is not None and type(child) in HOLDERS and other is not None and other is not child:
                 object.__setattr__(child, "__class__", CapturedPart if type(other) is CapturedPart else type(child))
                 waiting.append((other, child))
+
+
+# ---- what belongs to a module besides its parts ----------------------------------------------------------------------
+
+OWNED = "_owned"
+"""Of a captured module: the objects of its graph that the original holds, which a deep copy has for itself."""
+
+
+def held_among(objects: Iterable[Any], module: torch.nn.Module) -> tuple[Any, ...]:
+    """Those of some objects that a deep copy of a module would copy: optimizers, generators and arrays in its
+    attributes, and not those that it finds in variables."""
+    wanted = {id(one): one for one in objects if not isinstance(one, _NEVER_COPIED)}
+    found, seen, waiting = [], set[int](), [vars(module)] if wanted else []
+    while waiting and wanted:
+        value = waiting.pop()
+        if id(value) in seen or isinstance(value, _NEVER_COPIED):
+            continue
+        seen.add(id(value))
+        if id(value) in wanted:
+            found.append(wanted.pop(id(value)))
+        waiting += _copied_with(value)
+    return tuple(found)
+
+
+def _copied_with(value: Any) -> Iterable[Any]:
+    """What is copied with a value."""
+    if isinstance(value, MethodType):
+        return (value.__self__,)
+    if isinstance(value, partial):
+        return (*value.args, *value.keywords.values())
+    if isinstance(value, dict):
+        return (*value.keys(), *value.values(), *getattr(value, "__dict__", {}).values())
+    if isinstance(value, (list, tuple, set, frozenset, deque)):
+        return tuple(value)
+    return () if isinstance(value, torch.Tensor) else attributes_of(value).values()
+
+
+_NEVER_COPIED = (*CODE, *SIMPLE, weakref.ref, torch.dtype, torch.device, torch.Size)
 
 
 # ---- training modes that a class sets itself -------------------------------------------------------------------------
@@ -138,7 +205,8 @@ def switch_others(part: Any, mode: bool) -> Any:
 def _others(original: torch.nn.Module, mode: bool) -> tuple[str, ...] | None:
     """The paths of the parts that are in the other mode after a module was switched to this one; None if it raises."""
     twin = _twin(original, {})
-    modes = [(vars(part), part.training) for part in original.modules()]  # which its code may reach past the twin
+    parts = [part for part in original.modules() if not isinstance(part, torch.jit.ScriptModule)]
+    modes = [(vars(part), part.training) for part in parts]  # which its code may reach past the twin
     flags = [(parameter, parameter.requires_grad) for parameter in original.parameters()]
     try:
         (twin.train if mode else twin.eval)()  # type: ignore[operator]
@@ -156,6 +224,8 @@ def _others(original: torch.nn.Module, mode: bool) -> tuple[str, ...] | None:
 
 def _twin(part: torch.nn.Module, made: dict[torch.nn.Module, torch.nn.Module]) -> torch.nn.Module:
     """A module of the same class with the same tensors and attributes, whose parts are such modules too."""
+    if isinstance(part, torch.jit.ScriptModule):
+        return torch.nn.Module()
     if part not in made:
         twin = made[part] = object.__new__(type(part))
         vars(twin).update(vars(part))

@@ -27,15 +27,25 @@ from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import CaptureError
 from clew.frameworks.torch.modules.state import ClosedOver
 from clew.frameworks.torch.undo import Plan, plan_of, protected, writes_late
-from clew.ir.arguments import all_nodes
+from clew.ir.arguments import all_nodes, leaves
 from clew.ir.graph import Graph
-from clew.ir.guards import attribute_paths, confirm, referred_paths, rename_attributes
+from clew.ir.guards import attribute_paths, confirm, leaves_of, referred_paths, rename_attributes
+from clew.ir.node import Node
 from clew.runtime.fast.bound import Bound, bind, body_of, may_bind
 from clew.runtime.fast.direct import Body
 from clew.runtime.fast.module_fingerprint import Fingerprint
 from clew.runtime.function import STEPS, GraphFunction, Protection
 from clew.runtime.module import OWN_ATTRIBUTES, GraphModule, take_over
-from clew.runtime.parts import Part, check_assignment, mark_parts, refuse_alike, saved_parts, switch_others
+from clew.runtime.parts import (
+    OWNED,
+    Part,
+    check_assignment,
+    held_among,
+    mark_parts,
+    refuse_alike,
+    saved_parts,
+    switch_others,
+)
 from clew.runtime.torch_compile import ALIVE, Way, is_compiling, look, outside, prepared
 
 # ---- captured modules and functions ----------------------------------------------------------------------------------
@@ -90,11 +100,23 @@ class CapturedModule(Guarded, GraphModule):
     _all_buffers = False
 
     def __setattr__(self, name: str, value: Any) -> None:
-        check_assignment(self, name)
+        check_assignment(self, name, value)
         super().__setattr__(name, value)
+
+    def add_module(self, name: str, module: Any) -> None:
+        """Add a part, unless the graph would not know of it."""
+        check_assignment(self, name, module)
+        super().add_module(name, module)
 
     def _parts_to_save(self) -> dict[str, Any]:
         return saved_parts(self, referred_paths(self.graph))
+
+    def __copy__(self) -> GraphModule:
+        twin = super().__copy__()
+        vars(twin).update({name: value for name, value in vars(self).items() if name not in vars(twin)})
+        parts = {name: part for name, part in self._modules.items() if part is not None}
+        vars(twin)["_modules"].update(parts)  # the very same, which hold what both of them change
+        return twin
 
     def _with_graph(self, graph: Graph) -> CapturedFunction:
         return CapturedFunction(self, graph, type(self).__name__)
@@ -245,11 +267,22 @@ def callable_of(
     finally:
         vars(source).clear()
         vars(source).update(before)
+    owned = held_among([*constants.values(), *_objects_in(graph)], source)
+    if owned:
+        vars(module)[OWNED] = owned
     give_state(source, module, state)
     complete(source, module, _NEEDED, names)
     keep_state_names(module, names)
     mark_parts(source, module)
     return module
+
+
+def _objects_in(graph: Graph) -> list[Any]:
+    """What the calls of a graph are given besides values of nodes, and what its guards look at."""
+    given = (leaf for node in all_nodes(graph) for leaf in leaves((node.args, node.kwargs)))
+    return [leaf for leaf in given if not isinstance(leaf, Node)] + [
+        leaf for guard in graph._guards for leaf in leaves_of(guard.subject)
+    ]
 
 
 def give_state(source: torch.nn.Module, module: torch.nn.Module, paths: Iterable[str]) -> None:

@@ -82,7 +82,7 @@ class Piece(_Numbered, GraphModule):
         return [self.graph, *(way.graph for way in _ways(self).values())]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        check_assignment(self, name)
+        check_assignment(self, name, value)
         super().__setattr__(name, value)
 
     def _get_name(self) -> str:

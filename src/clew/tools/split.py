@@ -8,6 +8,8 @@ stages further back included; ``shared`` lists the tensors that several stages h
 from __future__ import annotations
 
 import copy
+import functools
+import importlib
 import itertools
 import time
 from collections import defaultdict
@@ -25,6 +27,7 @@ from clew.ir.types import ArrayType
 from clew.passes.split import STAGE, crossing, open_blocks, split_graph, uses_of_root
 from clew.runtime.function import HoldsGraph
 
+_DISTRIBUTED = "clew.tools.distributed"
 Costs = list[float]
 _TOLERANCE = 1.1
 """A split may be so much worse than the best one if fewer values have to be handed on."""
@@ -57,7 +60,15 @@ def split(
     made = [captured._part(one, f"{_name(captured)}_{number}") for number, one in enumerate(found.graphs)]
     whole = captured._container({STAGE.format(number): one for number, one in enumerate(made)}, found.whole)
     vars(whole).update({"stages": tuple(made), "inputs": found.inputs, "shared": _shared(made)})
+    vars(whole)["pipeline"] = functools.partial(_pipeline, whole)
     return whole
+
+
+def _pipeline(whole: Any, *args: Any, **options: Any) -> Any:
+    """The stages in processes of their own; the file of that waits until it is asked for."""
+    if not hasattr(whole, "state_dict"):
+        raise GraphError("only stages of torch modules make a pipeline", fixes=["capture a module"])
+    return importlib.import_module(_DISTRIBUTED).pipeline(whole, *args, **options)
 
 
 def _name(captured: Any) -> str:

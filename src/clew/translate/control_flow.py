@@ -8,12 +8,15 @@ runs as it is but cannot be compiled. Loops stay Python's.
 
 from __future__ import annotations
 
+import copy
 import functools
 import operator
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clew.capture.control_flow.raising import raise_error
-from clew.ir.control_flow import Branch, Loop, cond, control_of, for_loop, inputs_of, while_loop
+from clew.ir.control_flow import Branch, Loop, cond, control_of, for_loop, inputs_of, is_control, while_loop
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.translate.refusals import Untranslatable
@@ -33,22 +36,57 @@ def translate_control(translator: Translator, node: Node) -> Any:
     if control is None:
         raise Untranslatable("a branch or loop whose parts are not written out")
     if isinstance(control, Branch):
-        return _branch(translator, control)
+        return _branch(translator, node, control)
     return _loop(translator, node, control)
 
 
-def _inlined(translator: Translator, body: Graph, values: list[Any]) -> Any:
+def _inlined(translator: Translator, body: Graph, values: list[Any], node: Node, operands: Sequence[Any]) -> Any:
     """A body in the place of its node."""
     known = dict(zip(inputs_of(body), values, strict=True))
     inner = type(translator)(translator.program, body, translator.writer, known)
     inner.modes = list(translator.modes)
-    return inner.run()
+    places = written_inputs(translator, body)
+    inner.writable = {inputs_of(body)[place] for place in places}
+    wanted = translator.xp.wanted
+    found = inner.run()
+    translator.xp.wanted = wanted
+    for place in places:
+        translator.replaced(node, operands[place], inner.env[inputs_of(body)[place]])
+    return found
+
+
+def written_inputs(translator: Translator, body: Graph) -> list[int]:
+    """The places of the inputs that a body writes to, itself or in bodies of its own."""
+    inputs, source = inputs_of(body), translator.source
+    found: set[int] = set()
+
+    def mark(value: Any) -> None:
+        while isinstance(value, Node) and value not in inputs:
+            shares = value.op.startswith("call") and (source.written(value) or source.may_share(value))
+            value = next((one for one in value._inputs), None) if shares else None
+        if isinstance(value, Node):
+            found.add(inputs.index(value))
+
+    for node in body.nodes:
+        if node.op.startswith("call") and not is_control(node) and source.written(node) is not None:
+            mark(source.target(node))
+        control = control_of(node) if is_control(node) else None
+        if control is None:
+            continue
+        outer = [*getattr(control, "carried", ()), *([None] if getattr(control, "is_for", False) else []),
+                 *control.operands]  # fmt: skip
+        for inner in control.bodies:
+            for place in written_inputs(translator, inner):
+                mark(outer[place] if place < len(outer) else None)
+    return sorted(found)
 
 
 class _Body:
     """A body that has been translated: its graph, which operands it takes, what it returns."""
 
     result: Any
+    inner: Translator
+    inputs: list[Node]
 
     def __init__(self, translator: Translator, body: Graph, values: list[Any], only: list[bool]) -> None:
         self._open(translator)
@@ -57,6 +95,9 @@ class _Body:
             known[node] = self._input(node, value) if only[place] else value
         inner = type(translator)(translator.program, body, self.writer, known)
         inner.modes = list(translator.modes)
+        self.inputs = inputs_of(body)
+        inner.writable = {self.inputs[place] for place in written_inputs(translator, body)}
+        self.inner = inner
         refused = len(translator.program.refusals)
         self.result = inner.run()
         self.refused = len(translator.program.refusals) > refused
@@ -106,15 +147,28 @@ def _is_dynamic(value: Any) -> bool:
     return isinstance(value, Value)
 
 
-def _branch(translator: Translator, branch: Branch) -> Any:
+def _branch(translator: Translator, node: Node, branch: Branch) -> Any:
     predicate = translator.arguments(branch.predicate)
     operands = list(translator.arguments(branch.operands))
     if not isinstance(predicate, Value):
-        return _inlined(translator, branch.bodies[0 if predicate else 1], operands)
+        return _inlined(translator, branch.bodies[0 if predicate else 1], operands, node, branch.operands)
     if isinstance(predicate, Opaque) and not _is_maybe(predicate):
         raise Untranslatable(predicate.reason or "a branch on a value of which nothing is known")
     operands, only = _flat_operands(operands)
     bodies = [_Body(translator, body, operands, only) for body in branch.bodies]
+    places = sorted({place for body in branch.bodies for place in written_inputs(translator, body)})
+    for body in bodies if places else ():
+        body.result = (body.result, *(body.inner.env[body.inputs[place]] for place in places))
+    found = _joined(translator, branch, bodies, operands, only, predicate)
+    for place, new in zip(places, found[1:] if places else (), strict=True):
+        translator.replaced(node, branch.operands[place], new)
+    return found[0] if places else found
+
+
+def _joined(
+    translator: Translator, branch: Branch, bodies: list[_Body], operands: list[Any], only: list[bool], predicate: Any
+) -> Any:
+    """The values of a branch whose sides have been translated."""
     given = [one for one, keep in zip(operands, only, strict=True) if keep]
     xp, writer = translator.xp, translator.writer
     raising = [_raises(body) for body in branch.bodies]
@@ -266,8 +320,8 @@ def _merged(translator: Translator, node: Node, one: Any, other: Any) -> Any:
     return Opaque(writer, node, "it is an array or something else, by a branch: only one kind of value can be carried")
 
 
-def _loop(translator: Translator, node: Node, loop: Loop) -> Any:
-    """A loop of Python's; what it carries keeps its kind."""
+def _loop(translator: Translator, node: Node, loop: Loop, own: int | None = None) -> Any:
+    """A loop of Python's; what it carries keeps its kind. ``own`` are the values that the source's loop carries."""
     if loop.outputs:
         raise Untranslatable("a loop that collects a list")
     carried, operands = list(translator.arguments(loop.carried)), list(translator.arguments(loop.operands))
@@ -276,11 +330,18 @@ def _loop(translator: Translator, node: Node, loop: Loop) -> Any:
     items = [_item(translator, loop)] if loop.is_for else []
     values = [*carried, *items, *operands]
     values, only = _flat_operands(values)
+    places = written_inputs(translator, loop.body)
+    kept_places = [place - len(carried) - len(items) for place in places if place >= len(carried) + len(items)]
+    for place in places:
+        if place < (len(carried) if own is None else own):
+            _check_lost(translator, node, loop.carried[place], loop)
     only[: len(carried) + len(items)] = [True] * (len(carried) + len(items))
     values = [
         one if _is_dynamic(one) or not keep else _number(writer, one) for one, keep in zip(values, only, strict=True)
     ]
     given = tuple(one for one, keep in zip(operands, only[len(carried) + len(items) :], strict=True) if keep)
+    if kept_places:
+        return _writing_loop(translator, node, loop, kept_places)
     body = _Body(translator, loop.body, values, only)
     result = tuple(body.result) if body.result is not None else ()
     kept = tuple(_kept(body, before, after) for before, after in zip(carried, result, strict=False))
@@ -302,6 +363,53 @@ def _loop(translator: Translator, node: Node, loop: Loop) -> Any:
         _merged(translator, writer.node("call_function", _getitem, (made, place)), one, one)
         for place, one in enumerate(carried)
     )
+
+
+def _check_lost(translator: Translator, node: Node, value: Any, loop: Loop) -> None:
+    """Refuse a loop that writes into the array that it starts with, if anybody can still see that array."""
+    base = translator._base(value)
+    others = [one for one in (*loop.carried, *loop.operands) if isinstance(one, Node) and one is not value]
+    if translator._is_input(value) and base not in translator.writable:
+        raise Untranslatable("a loop writes into an input")
+    if any(translator._base(one) is base for one in others) or sum(one is value for one in loop.carried) > 1:
+        raise Untranslatable("a loop writes into an array that it is given twice")
+    for one in translator.graph.nodes:
+        if one < node and translator._base(one) is base and any(user > node for user in one.users):
+            raise Untranslatable("a loop writes into an array that is used afterwards")
+
+
+def _writing_loop(translator: Translator, node: Node, loop: Loop, places: list[int]) -> Any:
+    """A loop that writes into arrays around it: it carries them, and the program goes on with what they are then."""
+    written = [loop.operands[place] for place in places]
+    rest = [one for place, one in enumerate(loop.operands) if place not in places]
+    if loop.breaks:
+        raise Untranslatable("a loop that writes into arrays around it, and is left early")
+    body, first = copy.deepcopy(loop.body), len(loop.carried) + loop.is_for
+    bodies = [(body, True)] if loop.test is None else [(copy.deepcopy(loop.test), False), (body, True)]
+    count = len(loop.carried)
+    for graph, is_body in bodies:
+        _carry(graph, [first - (0 if is_body else loop.is_for) + place for place in places], count, is_body)
+    carried = (*loop.carried, *written)
+    wide = replace(loop, test=bodies[0][0] if loop.test is not None else None, body=body, carried=carried,
+                   operands=tuple(rest))  # fmt: skip
+    found = _loop(translator, node, wide, count)
+    for one, new in zip(written, found[count:], strict=True):
+        translator.replaced(node, one, new)
+    return found[:count]
+
+
+def _carry(graph: Graph, places: list[int], count: int, is_body: bool) -> None:
+    """Let inputs of a body be carried values behind the others; a body also returns them."""
+    inputs = inputs_of(graph)
+    chosen = [inputs[place] for place in places]
+    anchor = next((one for one in inputs[count:] if one not in chosen), None)
+    if anchor is not None:
+        for one in chosen:
+            anchor.prepend(one)
+    if is_body:
+        output = next(iter(graph.find_nodes(op="output")))
+        before = output.args[0]
+        output.args = ((*(before or ()), *chosen),)
 
 
 def _carried(xp: Any, value: Any) -> Any:

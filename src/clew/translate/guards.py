@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from clew.ir.graph import Graph
-from clew.ir.guards import Attribute, Call, Guard, mapped
+from clew.ir.guards import Attribute, Call, Guard, mapped, spelled
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.translate.refusals import Refusal
@@ -33,6 +33,7 @@ _FUNCTIONS = {name for name in vars(operator) if not name.startswith("_")} | {
     "min",
     "max",
     "int",
+    "has",
 }
 _FACTS = ("shape", "ndim")
 _ONLY_ORIGINAL = ("carried", "is_mask", "apart")
@@ -66,27 +67,32 @@ def entry_guards(graph: Graph, inputs: dict[Node, Node], written: Graph, transla
 def _all_guards(graph: Graph, inputs: dict[Node, Node], written: Graph, translator: Translator) -> Iterator[Guard]:
     for node, made in inputs.items():
         value = translator.env[node]
-        if isinstance(node.value_type, ArrayType) and hasattr(value, "spec"):
-            yield Guard(
-                Call(getattr, (made, "ndim")), "equals", value.ndim, "size", None, "the translation is for this rank"
-            )
-            dtype = Call(str, (Call(getattr, (made, "dtype")),))
-            text = f"{made.target}.dtype is {value.dtype}"
-            yield Guard(
-                dtype,
-                "equals",
-                translator.xp.dtype_text(value.dtype),
-                "type",
-                None,
-                "the translation is for this dtype",
-                text,
-            )
-        if isinstance(value, Number):
-            yield Guard(made, "type", type(value.value), "type", None, "the translation is for this kind of number")
+        if isinstance(value, Number) or (isinstance(node.value_type, ArrayType) and hasattr(value, "spec")):
+            yield from _kind(translator, made, str(made.target), value)
+    for place, value in translator.leaves:
+        if place not in inputs:
+            subject = mapped(place, lambda leaf: inputs.get(leaf, leaf) if isinstance(leaf, Node) else leaf)
+            yield from _kind(translator, subject, spelled(subject), value)
     implied = translator.source.implied
     for one in graph.guards.entry:
         if one.kind in _CARRIED and not _is_about_original(one) and not set(_functions(one.subject)) & set(implied):
             yield from _carried(one, inputs, written, translator)
+
+
+def _kind(translator: Translator, subject: Any, name: str, value: Any) -> Iterator[Guard]:
+    """What the rows rely on of an input, or of a part of one."""
+    if isinstance(value, Number):
+        yield Guard(subject, "type", type(value.value), "type", None, "the translation is for this kind of number")
+        return
+    if not hasattr(value, "spec"):
+        yield Guard(subject, "equals", value, "value", None, "the translation is for this value")
+        return
+    yield Guard(
+        Call(getattr, (subject, "ndim")), "equals", value.ndim, "size", None, "the translation is for this rank"
+    )
+    dtype, text = Call(str, (Call(getattr, (subject, "dtype")),)), f"{name}.dtype is {value.dtype}"
+    wanted = translator.xp.dtype_text(value.dtype)
+    yield Guard(dtype, "equals", wanted, "type", None, "the translation is for this dtype", text)
 
 
 def _is_about_original(one: Guard) -> bool:
@@ -122,7 +128,8 @@ def _carried(one: Guard, inputs: dict[Node, Node], written: Graph, translator: T
     if any(path not in held for path in _paths(one.subject)):
         return  # the translated program does not look at this attribute
     can = all(name in _FUNCTIONS for name in _functions(one.subject))
-    can = can and all(name in _FACTS for name in _attributes(one.subject))
+    fields = {name for leaf, _ in translator.leaves for name in _attributes(leaf)}
+    can = can and all(name in _FACTS or name in fields for name in _attributes(one.subject))
     if not can:
         where = "" if one.source is None else one.source.describe()
         program.refusals.append(Refusal("a guard", where, f"the capture assumed {one.expression}"))

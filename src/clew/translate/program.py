@@ -28,12 +28,13 @@ from clew.ir.node import Node
 from clew.passes.program import graph_in
 from clew.translate.check import check_example
 from clew.translate.guards import entry_constants, entry_guards
+from clew.translate.nests import stands_for
 from clew.translate.refusals import Refusal, error_of
 from clew.translate.translator import Program, Translator, assigned_paths
 from clew.translate.values import Array
 from clew.translate.writer import Writer, mapped, nodes_of
 
-SOURCES = {name: f"clew.translate.sources.{name}" for name in ("torch", "numpy")}
+SOURCES = {name: f"clew.translate.sources.{name}" for name in ("torch", "numpy", "jax", "tensorflow")}
 TARGETS = {name: f"clew.translate.targets.{name}" for name in ("jax", "numpy", "tensorflow", "torch")}
 """The files of the frameworks; they import the framework, so they wait until they are needed."""
 
@@ -125,7 +126,7 @@ def _examples(program: Any) -> dict[str, Any]:
     example = vars(program).get("_example")
     if example is None:
         return {}
-    args, kwargs = example.call(lambda kind: None)
+    args, kwargs = example.call(stands_for)
     bound = inspect.signature(getattr(program, "forward", program)).bind(*args, **kwargs)
     bound.apply_defaults()
     return dict(bound.arguments)
@@ -232,5 +233,7 @@ def _erase_from(graph: Graph) -> None:
         if node.users or node.op in ("placeholder", "output"):
             continue
         if node.op == "call_function" and node.target in _KEPT:
+            continue
+        if node.op == "call_method" and node.target in ("__enter__", "__exit__", "watch"):
             continue
         graph.erase_node(node)

@@ -69,6 +69,12 @@ class Translated(PlainCapture):
         made._hold(params, state)
         return made
 
+    def _with_graph(self, graph: Graph) -> Any:
+        made: Any = super()._with_graph(graph)
+        for name in ("_params", "_state", "needs_key", "draws", "changes_state", "notes"):
+            setattr(made, name, getattr(self, name))
+        return made
+
     def _hold(self, params: dict[str, Any], state: dict[str, Any]) -> None:
         self._params, self._state = tuple(params), tuple(state)
         for path, value in (params | state).items():

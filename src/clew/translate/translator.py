@@ -8,6 +8,7 @@ the dtype and the shape that the source gives for the example, or it is refused.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -23,10 +24,11 @@ from clew.ir.guards import guard, guard_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType, DictType, ListType, ScalarType, TupleType, Type
 from clew.translate.control_flow import run_both_ways, translate_control
+from clew.translate.nests import entered, spec_of
 from clew.translate.refusals import Refusal, Undecided, Untranslatable
 from clew.translate.sources.source import NOTHING, Source
 from clew.translate.targets.namespace import Namespace
-from clew.translate.values import Array, Dtype, Number, Opaque, Optional, Place, Spec, Value
+from clew.translate.values import Array, Dtype, Number, Opaque, Optional, Place, Plain, Spec, Value
 from clew.translate.writer import Writer, leaves_of, mapped
 
 _EXAMPLES = {"int": 2, "float": 2.5, "bool": True, "complex": 1j, "str": "", "bytes": b"", "None": None}
@@ -115,6 +117,12 @@ class Translator:
         self.env: dict[Node, Any] = dict(known)
         self.modes = [True]
         """Whether gradients are on, for each block that has been entered."""
+        self.sizes_differ = False
+        """Whether arrays have other sizes here than where the source's types were found; the ranks are the same."""
+        self.leaves: list[tuple[Any, Any]] = []
+        """What the arguments hold that are containers, and the expressions that reach it."""
+        self.writable: set[Node] = set()
+        """The inputs that may be written to, since the caller goes on with what they are then."""
         self._written: dict[Node, Node] = {}
         """For the results of writes the node of the array that was written to."""
         self._reads: dict[str, Node] = {}
@@ -137,7 +145,7 @@ class Translator:
         try:
             self.xp.wanted = None  # rows of other nodes must not see it
             self.xp.wanted = self.wanted(node.value_type)
-            value = self._translated(node)
+            value = self.source.completed(self.writer, self.wanted(node.value_type), self._translated(node))
             self._check(node, value)
         except Untranslatable as error:
             if not self._is_consequence(node):
@@ -154,7 +162,7 @@ class Translator:
 
     def wanted(self, kind: Type | None) -> Any:
         """What a type of the source is in the target; None if that tells nothing."""
-        if isinstance(kind, ArrayType):
+        if isinstance(kind, ArrayType) and not self.source.is_opaque(kind.dtype):
             shape = tuple(one if isinstance(one, int) else 2 for one in kind.shape)
             return Spec(shape, self.xp.dtype(kind.dtype))
         return None
@@ -172,11 +180,11 @@ class Translator:
         """Whether a value is what the source gives for the example."""
         wanted = self.xp.wanted
         if wanted is None or not isinstance(value, Array):
-            if wanted is not None and not isinstance(value, (Opaque, tuple, list)):
+            if wanted is not None and not isinstance(value, (Opaque, Plain, tuple, list)):
                 raise Untranslatable(f"the source gives an array, and the row {type(value).__name__}")
             return
         have = value.spec
-        if have.dtype != wanted.dtype or have.shape != wanted.shape:
+        if have.dtype != wanted.dtype or not _fits(have.shape, node.value_type, self.sizes_differ):
             raise Untranslatable(
                 f"{self.xp.framework} would give {have.dtype}{list(have.shape)}, "
                 f"and the source gives {wanted.dtype}{list(wanted.shape)}"
@@ -237,10 +245,11 @@ class Translator:
             raise Untranslatable(
                 f"the layer {type(resolve(self.program.root, node.target)).__name__} cannot be entered"
             )
-        if is_control(node):
+        special = self._SPECIAL.get(node.target) if node.op == "call_function" else None
+        special = special or self.source.special(node)
+        if special is None and is_control(node):
             return translate_control(self, node)
         args, kwargs = self.arguments(node.args), self.arguments(node.kwargs)
-        special = self._SPECIAL.get(node.target) if node.op == "call_function" else None
         if special is not None:
             return special(self, node, args, kwargs)
         return self._call(node, args, kwargs)
@@ -252,10 +261,21 @@ class Translator:
             else (self.writer.graph.placeholder(str(node.target)))
         )
         made._rename(node.name)
+        if self.writer.outermost and self.source.enters_nests:
+            return self._entered(node, made)
         example = self.program.examples.get(str(node.target)) if self.writer.outermost else None
         if type(example) in (bool, int, float) and not isinstance(node.value_type, ArrayType):
             return Number(self.writer, made, example)
         return self.typed(made, node.value_type)
+
+    def _entered(self, node: Node, made: Node) -> Any:
+        """An argument as the example has it."""
+        example = self.program.examples.get(str(node.target).lstrip("*"))
+        if isinstance(node.value_type, ArrayType) and self.source.is_opaque(node.value_type.dtype):
+            return self.source.opaque(self.writer, made)
+        if isinstance(node.value_type, ArrayType):
+            return self.writer.wrap(made, spec_of(self, example) or self.wanted(node.value_type), True)
+        return entered(self, made, example, node)
 
     def typed(self, made: Node, kind: Type | None) -> Any:
         """The value of a node of the target that has a type of the source."""
@@ -294,19 +314,28 @@ class Translator:
                 return plain
         if node.target is operator.getitem and type(args[0]) in (tuple, list) and isinstance(args[1], int):
             return self._of_branch(node, args[0][args[1]])
+        if _is_named(args[0] if args else None) and node.target in (operator.getitem, getattr):
+            return node.target(*args)
+        if node.target is operator.getitem and type(args[0]) is dict and isinstance(args[1], (str, int)):
+            return args[0][args[1]]
+        if _is_named(node.target):
+            return node.target(*args, **kwargs)  # type: ignore[operator]
         written = self.source.written(node)
         if written is not None:
             return self._write(node, written[0], args, kwargs)
         row = self.source.table.find(names)
         if row is None:
             raise Untranslatable("no row stands for it")
+        self.sizes_differ = self.sizes_differ or self.source.counts(node)
         return self._run(row, args[:1] if node.target is getattr else args, kwargs)
 
     def _of_branch(self, node: Node, value: Any) -> Any:
         """An item of a branch's results; the shape of the example's side is that which the source tells."""
         wanted = self.xp.wanted
         branch = node.args[0]
-        if isinstance(value, Array) and isinstance(branch, Node) and is_control(branch) and wanted is not None:
+        told = node.value_type
+        is_known = isinstance(told, ArrayType) and all(isinstance(one, int) for one in told.shape)
+        if is_known and isinstance(value, Array) and isinstance(branch, Node) and is_control(branch):
             same = value.dtype == wanted.dtype and value.ndim == len(wanted.shape)
             value.spec = wanted if same else value.spec
         return value
@@ -406,6 +435,8 @@ class Translator:
             return _Mode(_CONTEXTS[last])
         if node.op == "call_function" and last == "set_grad_enabled" and args and isinstance(args[0], bool):
             return _Mode(args[0])
+        if node.op == "call_function" and last == "errstate" and set(kwargs.values()) <= {"ignore", "warn"}:
+            return _Mode(None)
         if node.op == "call_function" and last == "autocast":
             if kwargs.get("enabled") is False:
                 return _Mode(None)
@@ -420,16 +451,11 @@ class Translator:
 
     def _write(self, node: Node, name: str, args: Any, kwargs: Any) -> Any:
         """A write: from here on the array that is written to is another one."""
-        written, owner = node.args[0], args[0]
+        written = self.source.target(node)
+        owner = self.env.get(written) if isinstance(written, Node) else None
+        kwargs = {name: one for name, one in kwargs.items() if name != "out"}
         if not isinstance(owner, Array) or not isinstance(written, Node):
             raise Untranslatable("it writes into something that is no array")
-        if self._is_input(written):
-            raise Untranslatable(f"it writes into an input, and arrays of {self.xp.framework} cannot be written to")
-        first = self._base(written)
-        for other in self.graph.nodes:
-            is_same = self._written.get(other, other) is self._written.get(written, written)
-            if other < node and not is_same and self._base(other) is first and any(one > node for one in other.users):
-                raise Untranslatable("it writes into an array of which a view is used afterwards")
         row = self.source.table.find([name])
         if row is None:
             raise Untranslatable("no row stands for it")
@@ -437,15 +463,48 @@ class Translator:
         new = self._run(row, args, kwargs)
         if not isinstance(new, Array) or new.spec.shape != owner.spec.shape:
             new = self.xp.broadcast_to(self.xp.as_array(new, owner.dtype), owner.shape)
-        new = self.xp.cast(new, owner.dtype)
-        if owner.path:
-            self.writer.rebind(owner, new)
-            new = self.program.versions[owner.path]
-        original = self._written.get(written, written)
-        self._written[node] = original
-        for other in [original, *(one for one, of in self._written.items() if of is original)]:
-            self.env[other] = new
-        return new
+        found = self.replaced(node, written, self.xp.cast(new, owner.dtype))
+        self._written[node] = self._written.get(written, written)
+        return found
+
+    def replaced(self, node: Node, written: Node, new: Array) -> Array:
+        """From ``node`` on an array is another one, and so is the array that it is a part of."""
+        chain = self._parts(written)
+        if self._is_input(written) and not (chain[-1] is self._base(written) and chain[-1] in self.writable):
+            raise Untranslatable(f"it writes into an input, and arrays of {self.xp.framework} cannot be written to")
+        self._check_views(node, chain)
+        found = new
+        for part, whole in itertools.zip_longest(chain, chain[1:]):
+            owner = self.env[part]
+            if owner.path:
+                self.writer.rebind(owner, new)
+                new = self.program.versions[owner.path]
+                found = new if part is chain[0] else found
+            for other in [part, *(one for one, of in self._written.items() if of is part)]:
+                self.env[other] = new
+            if whole is not None:
+                index = self.arguments(part.args[1])
+                row = self.source.table.find(["operator.setitem"])
+                assert row is not None
+                new = self.xp.cast(self._run(row, [self.env[whole], index, new], {}), self.env[whole].dtype)
+        return found
+
+    def _parts(self, written: Node) -> list[Node]:
+        """An array that is written to, the array that it is a part of, and so on."""
+        chain = [self._written.get(written, written)]
+        while chain[-1].target is operator.getitem and self.source.may_share(chain[-1]):
+            owner = chain[-1].args[0]
+            if not isinstance(owner, Node) or not isinstance(self.env.get(owner), Array):
+                break
+            chain.append(self._written.get(owner, owner))
+        return chain
+
+    def _check_views(self, node: Node, chain: list[Node]) -> None:
+        first = self._base(chain[0])
+        for other in self.graph.nodes:
+            is_same = self._written.get(other, other) in chain
+            if other < node and not is_same and self._base(other) is first and any(one > node for one in other.users):
+                raise Untranslatable("it writes into an array of which a view is used afterwards")
 
     def _base(self, node: Node) -> Node:
         """The node that made the memory that a node's value lies in."""
@@ -550,6 +609,21 @@ class _Mode:
 
     def __init__(self, on: bool | None) -> None:
         self.on = on
+
+
+def _is_named(value: Any) -> bool:
+    """Whether a value is a named tuple, or a class of them."""
+    kind = value if isinstance(value, type) else type(value)
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def _fits(shape: tuple[Any, ...], kind: Any, is_free: bool) -> bool:
+    """Whether a shape is that of a type of the source, as far as that tells."""
+    if not isinstance(kind, ArrayType):
+        return True
+    return len(shape) == len(kind.shape) and all(
+        is_free or not isinstance(wanted, int) or wanted == have for have, wanted in zip(shape, kind.shape, strict=True)
+    )
 
 
 REFUSED = "it was refused before"

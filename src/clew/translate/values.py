@@ -143,6 +143,34 @@ class Number(_Operators, Value):
     __bool__ = __index__ = __int__ = __float__ = _refuse
 
 
+class Plain(Value):
+    """An array of the source whose items are plain numbers of the running program: sizes, mostly.
+
+    It is written as an array only where one is needed. ``items`` is a number, or a list of numbers or of lists.
+    """
+
+    __slots__ = ("_array", "dtype", "items")
+
+    def __init__(self, writer: Writer, items: Any, dtype: str) -> None:
+        self.writer = writer
+        self.differentiable = self.frozen = False
+        self.items = items
+        self.dtype = dtype
+        self._array: Any = None
+
+    def array(self) -> Any:
+        """The same as an array."""
+        if self._array is None:
+            self._array = self.writer.namespace.as_array(self.items, self.dtype)
+        return self._array
+
+    @property
+    def node(self) -> Node:  # type: ignore[override]
+        """The node of the array."""
+        made: Node = self.array().node
+        return made
+
+
 class Optional(Value):
     """An array or None, by a branch of the running program; ``spec`` is that of the array."""
 

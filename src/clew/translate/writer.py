@@ -38,6 +38,8 @@ class Writer:
         self.namespace = make_namespace(self)
         self.rebind: Callable[[Any, Any], None] = _cannot_rebind
         """Lets an attribute of the program be another array from here on."""
+        self.drawn: dict[int, list[Any]] = {}
+        """What was drawn from the keys of the source."""
         self.next_key: Callable[[], Any] = _cannot_draw
         """The key of the next draw of random numbers."""
 

@@ -166,11 +166,13 @@ def test_all_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         clew.trace(item, (X,), guards="some")
 
 
-def test_a_graph_that_is_captured_again_keeps_its_items(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_that_another_program_calls_reads_its_items(monkeypatch: pytest.MonkeyPatch) -> None:
     captured = clew.trace(item, (X,))
     again = clew.trace(lambda x: captured(x) + 1, (X,))
     assert torch.equal(again(X), item(X) + 1)
     monkeypatch.setitem(CONFIG, "used", 9.0)
+    assert torch.equal(again(X), item(X) + 1)
+    monkeypatch.setitem(CONFIG, "used", "nine")
     with pytest.raises(clew.GuardError, match="CONFIG"):
         again(X)
 
@@ -191,9 +193,9 @@ def test_attributes_of_tensors_matter_where_they_are_asked_for() -> None:
     assert torch.equal(clew.trace(item, (strange,))(X), item(X))
     captured = clew.trace(asking, (X,))
     assert torch.equal(captured(strange), X * 3)
-    with pytest.raises(clew.GuardError, match="attributes of x"):
+    with pytest.raises(clew.GuardError, match=r"not hasattr\(x, 'mark'\)"):
         captured(marked)
-    with pytest.raises(clew.GuardError, match="attributes of x"):
+    with pytest.raises(clew.GuardError, match="x.mark == 1"):
         clew.trace(asking, (marked,))(X)
     with pytest.raises(clew.GuardError, match="attributes of x"):
         clew.trace(looking, (X,))(strange)

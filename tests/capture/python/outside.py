@@ -13,6 +13,7 @@ import io
 import logging
 import os
 import random
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -40,6 +41,11 @@ FRAMEWORKS = ("torch", "numpy", "jax", "tensorflow")
 UNSHOWN = "unshown"
 """The verdict where a result is right, and text for people is not shown again."""
 _NEARLY = 1e-3
+_caught: list[int] = []
+
+
+def _catch(number: int, frame: Any) -> None:
+    _caught.append(number)
 
 
 def array(framework: str) -> Any:
@@ -63,7 +69,9 @@ def surroundings(number: int) -> Iterator[io.StringIO]:
         _write(READ + "_2", "")
         sys.argv.append("")
         os.chdir(FOLDER)
-    handler, stdin = logging.StreamHandler(screen), sys.stdin
+    handler, stdin, limit = logging.StreamHandler(screen), sys.stdin, sys.getrecursionlimit()
+    signals = signal.signal(programs.SIGNAL, _catch)
+    _caught.clear()
     programs.LOGGER.addHandler(handler)
     sys.stdin = io.StringIO(f"{number}\n" * 9)
     try:
@@ -71,6 +79,8 @@ def surroundings(number: int) -> Iterator[io.StringIO]:
             yield screen
     finally:
         programs.LOGGER.removeHandler(handler)
+        signal.signal(programs.SIGNAL, signals)
+        sys.setrecursionlimit(limit)
         sys.stdin, sys.argv[:] = stdin, argv
         os.chdir(folder)
         for name in (VARIABLE, f"{VARIABLE}_2", f"{VARIABLE}_SET"):
@@ -107,7 +117,9 @@ def _left() -> tuple[Any, ...]:
     for name in sorted(os.listdir(FOLDER)):
         place = os.path.join(FOLDER, name)
         files[name] = "folder" if os.path.isdir(place) else open(place).read()  # noqa: SIM115
-    return files, {name: value for name, value in os.environ.items() if name.startswith(VARIABLE)}
+    variables = {name: value for name, value in os.environ.items() if name.startswith(VARIABLE)}
+    settings = signal.getsignal(programs.SIGNAL), sys.getrecursionlimit()
+    return files, variables, settings, len(_caught)
 
 
 def _called(subject: Any, framework: str, number: int) -> tuple[float, Any]:

@@ -15,6 +15,7 @@ import os
 import pathlib
 import random
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import tempfile
 import time
 import timeit
 import uuid
+from atexit import register as at_exit
 from collections.abc import Callable
 from datetime import datetime as moment
 from os import environ, getenv
@@ -541,3 +543,32 @@ def _cached_environment() -> float:
 @program(SEEN)
 def cached_environment(x):
     return x + _cached_environment()
+
+
+# ---- settings of this process ----------------------------------------------------------------------------------------
+
+SIGNAL = signal.SIGWINCH
+
+
+@program(DONE)
+def signal_sent(x):
+    signal.raise_signal(SIGNAL)
+    return x + 1
+
+
+@program(DONE)
+def signal_ignored(x):
+    signal.signal(SIGNAL, signal.SIG_IGN)
+    return x + 1
+
+
+@program(DONE)
+def called_at_exit(x):
+    at_exit(sys.getrecursionlimit)
+    return x + 1
+
+
+@program(DONE)
+def recursion_limit_set(x):
+    sys.setrecursionlimit(sys.getrecursionlimit() + 1)
+    return x + 1

@@ -35,7 +35,20 @@ def test_what_can_be_asked_again_is_guarded(name: str, framework: str) -> None:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("name", ["open_for_writing", "path_write_text", "environ_set", "read_from_input", "os_system"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "open_for_writing",
+        "path_write_text",
+        "environ_set",
+        "read_from_input",
+        "os_system",
+        "signal_sent",
+        "signal_ignored",
+        "called_at_exit",
+        "recursion_limit_set",
+    ],
+)
 def test_acts_are_refused_with_the_line(name: str, framework: str) -> None:
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")

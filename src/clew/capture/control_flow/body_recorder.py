@@ -8,6 +8,7 @@ do not fit, ``Abandon`` restarts the capture without the piece.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ ConstructSite = tuple[str, int, int]
 """A place in the user's source: file, line of the function, number of the construct in it."""
 
 _MOST_PATHS = 32
+_MOST_NESTED = 4
 _MOST_ROUNDS = 20_000
 
 
@@ -234,6 +236,15 @@ class PieceRecorder:
     def __init__(self, recorder: ExampleRecorder, support: Support) -> None:
         self.recorder = recorder
         self.support = support
+        self.running: list[Piece] = []
+        """The pieces that are being recorded, each inside of the one before."""
+
+    def _check_nested(self, piece: Piece) -> None:
+        """Give up a construct that a function which calls itself comes to again and again where the example does not
+        go: with the numbers of the example that may have no end."""
+        inside = list(itertools.dropwhile(lambda one: not (one.is_untaken and one.site == piece.site), self.running))
+        if sum(one.site == piece.site for one in inside) > _MOST_NESTED:
+            raise Abandon(piece.site, "the program calls itself here on a way that the example does not go")
 
     def check_rounds(self, rounds: int) -> None:
         """Raise if a loop may have no end: one that is run with values that the program never has there."""
@@ -243,6 +254,14 @@ class PieceRecorder:
 
     def ends(self, piece: Piece, most: int = _MOST_PATHS) -> list[End]:
         """Run a piece for each of its paths."""
+        self._check_nested(piece)
+        self.running.append(piece)
+        try:
+            return self._ends(piece, most)
+        finally:
+            self.running.pop()
+
+    def _ends(self, piece: Piece, most: int) -> list[End]:
         recorder, paths = self.recorder, piece.paths
         outer, guarded, levels = recorder.paths, recorder.guarded, len(recorder.bodies.open)
         check, recorder.hooks.check_piece = recorder.hooks.check_piece, self._checking(piece.site)

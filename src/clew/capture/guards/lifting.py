@@ -10,7 +10,8 @@ follows values into branches and out of bodies.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -33,6 +34,7 @@ _ARITHMETIC = (
     operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod, operator.pow,
     operator.neg, operator.and_, operator.or_, operator.not_, min, max, abs, int, float, bool,
 )  # fmt: skip
+_DIVISIONS = frozenset({operator.floordiv, operator.truediv, operator.mod})
 _OF_WHOLE_NUMBERS = frozenset(
     {operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg, min, max, abs}
 )
@@ -148,7 +150,7 @@ class _Lifter:
             _settle(node)
             return
         if not _always_holds(node, subject):
-            self.found.append(_lifted(node, subject))
+            self._add(_lifted(node, subject))
         self._take_out(node)
 
     def lift_inner(self, found: list[Node], passed: list[Node]) -> bool:
@@ -166,10 +168,20 @@ class _Lifter:
                 _settle(node)
                 continue
             if not _always_holds(node, subject):
-                self.found.append(lifted)
+                self._add(lifted)
             self._take_out(node)
             has_left = True
         return has_left
+
+    def _add(self, lifted: Guard) -> None:
+        """A guard, after those that let it be asked: the error of a division by zero belongs to its place in the
+        program."""
+        for divisor in _divisors(lifted.subject):
+            subject = Call(operator.ne, (divisor, 0))
+            first = replace(lifted, subject=subject, test="equals", expected=True, label="")
+            if not self._is_checked(first):
+                self.found.append(first)
+        self.found.append(lifted)
 
     def _is_checked(self, one: Guard) -> bool:
         return any(_key_of(one) == _key_of(other) for other in self.found)
@@ -215,6 +227,15 @@ class _Lifter:
             self._recomputed.update(node.all_input_nodes if is_recomputed else ())
             waiting += node.all_input_nodes
             node.graph.erase_node(node)
+
+
+def _divisors(subject: Expression) -> Iterator[Expression]:
+    """What a value is divided by as it is computed, innermost first, but for plain numbers."""
+    if isinstance(subject, Call):
+        for argument in subject.args:
+            yield from _divisors(argument)
+        if _is_one_of(subject.function, _DIVISIONS) and isinstance(subject.args[1], (Node, Attribute, Call)):
+            yield subject.args[1]
 
 
 def is_context(node: Node) -> bool:

@@ -149,6 +149,9 @@ class ReadListener(Protocol):
     def note(self, base: Variable, way: str, key: Any = None) -> None:
         """Something is read of a container."""
 
+    def note_guard(self, variable: Variable) -> None:
+        """A guard of a graph that the program calls asks for a variable."""
+
 
 current: ContextVar[ReadListener | None] = ContextVar("clew_reads", default=None)
 """Who notes what is read in this context: a capture that is under way."""
@@ -202,17 +205,18 @@ class Item(Variable):
 
     def get(self) -> Any:
         """What the same way leads to now; ``MISSING`` if there is nothing, ``ABSENT`` if nothing is known of it."""
-        value = self.base.get()
+        reads = current.get()
+        if reads is not None and self.way != ATTRIBUTE:  # a graph that the program calls reads it
+            reads.note(self.base, self.way, self.name)
+        return self._look_up()
+
+    def _look_up(self) -> Any:
+        value = self.base._look_up() if isinstance(self.base, Item) else self.base.get()
         if value is MISSING or value is ABSENT:
             return value
         if self.way == ATTRIBUTE:
             return getattr(value, "__dict__", {}).get(self.name, MISSING)
-        if type(value) not in (dict, list, set):
-            return MISSING
-        reads = current.get()
-        if reads is not None:  # this is a guard of a graph that is captured itself
-            reads.note(self.base, self.way, self.name)
-        return _read(value, self.way, self.name)
+        return _read(value, self.way, self.name) if type(value) in (dict, list, set) else MISSING
 
     def put(self, value: Any) -> None:
         """Set it past everything that a class does when an attribute is set."""
@@ -280,6 +284,12 @@ class Reads:
         self.watched: set[Key] = set()
         """The variables whose reads are noted one by one."""
         self._found: dict[Any, Item] = {}
+        self.guards: dict[int, Variable] = {}
+        """The variables that graphs which the program calls rely on, by identity."""
+
+    def note_guard(self, variable: Variable) -> None:
+        """A graph that the program calls relies on a variable: so does the one that is made of it."""
+        self.guards[id(variable)] = variable
 
     def note(self, base: Variable, way: str, key: Any = None) -> None:
         """Something is read of a container."""
@@ -292,6 +302,7 @@ class Reads:
     def add(self, other: Reads) -> None:
         """What another run of the same program has read counts too."""
         self.watched |= other.watched
+        self.guards = other.guards | self.guards
         self._found = {**other._found, **self._found}
 
     def items(self) -> list[Item]:
@@ -342,6 +353,22 @@ class Reads:
         else:
             patches.in_dict(holder, variable.name, make)
         self.watched.add((id(holder), variable.name))
+
+
+def hear_guards(patches: Patches) -> None:
+    """Let guards on variables tell who notes what is read in this context that they are asked."""
+    for kind in (Variable, Item):
+        patches.on_class(kind, "is_as_before", _reporting)
+
+
+def _reporting(original: Callable[[Variable], bool]) -> Callable[[Variable], bool]:
+    def is_as_before(self: Variable) -> bool:
+        reads = current.get()
+        if reads is not None:
+            reads.note_guard(self)
+        return original(self)
+
+    return is_as_before
 
 
 class ProgramUses:

@@ -201,12 +201,27 @@ class VariableGuards:
         self._write(variable, label)
 
     def _write(self, variable: Variable, label: str) -> None:
-        key = (id(variable.root.holder), variable.root.name, repr(variable))
+        key = _place(variable)
         if key in self._written:
             return
         self._written.add(key)
         name = variable.name if isinstance(variable.name, str) else repr(variable)
         self.graph.call_function(require_variable, (variable, name, f"{label} is unchanged"))
+
+
+def take_over_guards(graph: Graph, variables: Iterable[Variable]) -> None:
+    """Guard what graphs rely on that the program has called, where the graph inserts nodes now."""
+    known = {_place(node.args[0]) for node in graph.nodes if node.target is require_variable}
+    for variable in variables:
+        if _place(variable) not in known:
+            known.add(_place(variable))
+            name = variable.name if isinstance(variable.name, str) else repr(variable)
+            graph.call_function(require_variable, (variable, name, f"{variable!r} is unchanged"))
+
+
+def _place(variable: Variable) -> tuple[int, str, str]:
+    """What tells the places of variables apart."""
+    return id(variable.root.holder), variable.root.name, repr(variable)
 
 
 def own_code(around: Surroundings, methods: Iterable[Variable]) -> tuple[Guard, ...]:

@@ -8,19 +8,24 @@ done again by a graph, so it is refused; so is what another thread computes, sin
 from __future__ import annotations
 
 import _thread
+import atexit
 import builtins
 import functools
+import locale
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
 from typing import Any
 
 from clew.capture.patches import Patches
-from clew.capture.python.callers import is_importing
+from clew.capture.python.callers import is_importing, is_of_program
 from clew.capture.python.files import refusing
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import asked_listener, current, unheard
@@ -100,35 +105,50 @@ def _counting(original: Callable[..., int]) -> Callable[..., int]:
 # next (its number, working folder, machine name) are guarded.
 
 
+_HANDLED, _WHEN_DONE = "a change of how signals are handled", "a function being called when the process ends"
+_SETTINGS: dict[Any, dict[str, str]] = {
+    signal: dict.fromkeys(("signal", "siginterrupt", "set_wakeup_fd"), _HANDLED)
+    | dict.fromkeys(("alarm", "setitimer", "raise_signal", "pthread_kill"), "a signal being sent"),
+    atexit: dict.fromkeys(("register", "unregister"), _WHEN_DONE),
+    locale: {"setlocale": "a change of the language"},
+    time: {"tzset": "a change of the time zone"},
+    sys: {"setrecursionlimit": "a change of the recursion limit"},
+    socket: {"setdefaulttimeout": "a change of how long connections wait"},
+}
+"""What the program's own code may not do to this process; packages do it for their own ends, and undo it."""
 _STARTING, _CONNECTING = "a process being started", "a connection being made"
 _ACTS = dict.fromkeys(("fork", "system", "posix_spawn", "posix_spawnp"), _STARTING) | {"kill": "a signal being sent"}
 ACTING.update(getattr(os, name) for name in _ACTS if hasattr(os, name))
-_FACTS = {
+FACTS: dict[str, Callable[[], Any]] = {
     "os.getcwd": os.getcwd,
     "os.getpid": os.getpid,
     "os.getppid": os.getppid,
     "socket.gethostname": socket.gethostname,
     "sys.argv": lambda: tuple(sys.argv),
 }
-"""Questions about this process and this machine, as they are outside of captures."""
+"""Questions about this process and this machine, as they are outside of captures; frameworks add theirs."""
+_OF_PROCESSES = tuple(FACTS.keys() - {"sys.argv"})
 _TYPED, _TOLD = "what people type in", "it is something else at another call"
 
 
 @pure
 def process_fact(name: str) -> Any:
     """What Python tells of this process: ``os.getcwd`` say."""
-    return _FACTS[name]()
+    return FACTS[name]()
 
 
 def _install_processes(patches: Patches) -> None:
     """Let processes, connections and questions to people report to the listener."""
     for name in [name for name in _ACTS if hasattr(os, name)]:
         patches.in_dict(vars(os), name, noted(functools.partial(refusing, what=_ACTS[name]), True))
+    for home, acts in _SETTINGS.items():
+        for name in [name for name in acts if hasattr(home, name)]:
+            patches.in_dict(vars(home), name, noted(functools.partial(refusing_own, what=acts[name])))
     patches.on_class(subprocess.Popen, "__init__", functools.partial(refusing, what=_STARTING))
     for name in ("connect", "connect_ex", "bind"):
         make = functools.partial(refusing, what=_CONNECTING)
         patches.on_class(socket.socket, name, make, inherited=True)
-    for path in _FACTS.keys() - {"sys.argv"}:
+    for path in _OF_PROCESSES:
         home = socket if path.startswith("socket.") else os
         patches.in_dict(vars(home), path.partition(".")[2], noted(functools.partial(_asking, path=path)))
     patches.in_dict(vars(builtins), "input", noted(_typing))
@@ -140,6 +160,19 @@ def install_for_people(patches: Patches) -> None:
         patches.in_dict(vars(sys), "stdin", noted(_keyboard))
 
 
+def refusing_own(original: Callable[..., Any], what: str) -> Callable[..., Any]:
+    """The same function, refused where the program's own code calls it."""
+
+    @functools.wraps(original)
+    def act(*args: Any, **kwargs: Any) -> Any:
+        listener, frame = current(), sys._getframe(1)
+        if listener is not None and is_of_program(listener.caller(frame)):
+            listener.refuse_act(what, frame)
+        return original(*args, **kwargs)
+
+    return act
+
+
 def _asking(original: Callable[[], Any], path: str) -> Callable[[], Any]:
     @functools.wraps(original)
     def ask() -> Any:
@@ -149,6 +182,34 @@ def _asking(original: Callable[[], Any], path: str) -> Callable[[], Any]:
         return original()
 
     return ask
+
+
+def install_questions(patches: Patches, questions: Mapping[Any, Iterable[str]]) -> None:
+    """Guard what the program's own code asks these modules of a framework, by functions without arguments, of the
+    process and the machine. Packages ask to choose among ways to compute the same, and are let be."""
+    for home, names in questions.items():
+        for name in [name for name in names if name in vars(home)]:
+            path = f"{home.__name__}.{name}"
+            FACTS.setdefault(path, vars(home)[name])
+            patches.in_dict(vars(home), name, noted(functools.partial(_asking_framework, path=path)))
+
+
+def _asking_framework(original: Callable[..., Any], path: str) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        answer = original(*args, **kwargs)
+        if not args and not kwargs:
+            note_fact(path, f"{path}() ==", sys._getframe(1))
+        return answer
+
+    return ask
+
+
+def note_fact(path: str, text: str, frame: FrameType | None) -> None:
+    """Guard a fact of ``FACTS`` if the program's own code asks for it, which runs in this frame."""
+    listener = current()
+    if listener is not None and is_of_program(listener.caller(frame)) and not is_importing():
+        listener.note(process_fact, (path,), text)
 
 
 def _typing(original: Callable[..., str]) -> Callable[..., str]:

@@ -30,8 +30,8 @@ from clew.capture.control_flow.runtime import current as current_regions
 from clew.capture.current_capture import current
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.redundant import drop_implied
-from clew.capture.guards.variable_reads import Reads
-from clew.capture.guards.variables import own_code, values_only_read
+from clew.capture.guards.variable_reads import Reads, hear_guards
+from clew.capture.guards.variables import own_code, take_over_guards, values_only_read
 from clew.capture.options import LEFT_OUT, Options
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
@@ -175,13 +175,21 @@ class ExampleRun:
             self._check_swallowed(error)
             done = self._ends_raising(error)
             if not done:
-                self._explain(error)
+                self._raise_explained(error)
         finally:
             self.recorder.open = False
             clear_frames(sys.exc_info()[1])
             self._leave(stays or (self.settings.keep and self.raised and self.first is None))
         if not done:
             self._start_over()
+
+    def _raise_explained(self, error: Exception) -> None:
+        """Raise the error that ended the run, or a clearer one, after which nothing of the run stays done."""
+        try:
+            self._explain(error)
+        except BaseException as raised:
+            self.raised = self.raised and raised is error
+            raise
 
     def _watch_state(self) -> None:
         """Remember everything that the program can change besides its arguments."""
@@ -317,7 +325,8 @@ class ExampleRun:
         self.recorder.surroundings, self.recorder.state = self.surroundings, self.state
 
     def _install_reads(self, patches: Patches) -> None:
-        """Let containers around the program tell what is read of them."""
+        """Let containers around the program, and guards of graphs that it calls, tell what is read."""
+        hear_guards(patches)
         if self.settings.guards == "read":
             self.reads.install(patches, self.surroundings, self.findings.lifted)
 
@@ -502,6 +511,9 @@ class ExampleRun:
         if self.settings.guards == "none":
             graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
         self._write_guards(graph, runs, self._join_reads(runs))
+        if self.settings.guards != "none":
+            with graph.inserting_before(self.after_inputs._next):
+                take_over_guards(graph, self.reads.guards.values())
         drop_implied(graph, self.module)
         self._drop_unused(graph, runs)
 

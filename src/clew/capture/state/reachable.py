@@ -17,7 +17,7 @@ import weakref
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from functools import partial
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from clew.capture.bytecode.instructions import Operations
@@ -191,6 +191,8 @@ class ReachableFunctions:
                 self._add_value(part, _NOTHING, depth - 1)
         elif isinstance(look_up(value, "__wrapped__"), FunctionType):
             self._waiting.append(look_up(value, "__wrapped__"))
+        elif holds_graph(value):
+            self._waiting += _code_of(value)
         elif _package(type(value)) in _FOREIGN and not isinstance(value, type):
             return
         else:
@@ -302,6 +304,23 @@ def attribute_names(code: CodeType) -> frozenset[str]:
     """The names of attributes and global variables that a function, and the functions inside it, use."""
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     return frozenset(code.co_names).union(*map(attribute_names, inner))
+
+
+def reads_variables(function: Any) -> bool:
+    """Whether a function, or one that it calls by a name, reads variables that may be set anew."""
+    waiting, seen = [function], set()
+    while waiting:
+        found = inspect.unwrap(waiting.pop())
+        code = getattr(found, "__code__", None)
+        if code is None or code in seen or is_installed(code):
+            continue
+        seen.add(code)
+        held = [found.__globals__.get(name) for name in global_names(code)]
+        held += [cell.cell_contents for cell in found.__closure__ or () if cell != CellType()]
+        waiting += [one for one in held if callable(one)]
+        if not all(one is None or callable(one) or isinstance(one, ModuleType) for one in held):
+            return True
+    return False
 
 
 _REMEMBERED = frozenset({"dispatch_cache", "cache_token"})
@@ -487,11 +506,16 @@ def behind(fn: Any) -> list[Any]:
         if one is not None and not any(one is known for known in found):
             found.append(one)
             waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
-            if isinstance(getattr(one, "__dict__", {}).get("_graph"), Graph):
+            if holds_graph(one):
                 waiting += _code_of(one)
             if isinstance(one, partial):
                 waiting += [one.func, *one.args, *one.keywords.values()]
     return found
+
+
+def holds_graph(value: Any) -> bool:
+    """Whether a value is a program that was made of a graph."""
+    return isinstance(getattr(value, "__dict__", {}).get("_graph"), Graph)
 
 
 def _code_of(captured: Any) -> list[Any]:

@@ -25,6 +25,7 @@ from types import (
 from typing import Any
 
 from clew.capture.bytecode.instructions import variables_of
+from clew.capture.guards.notes import PROXY_CLASSES
 from clew.capture.location import MISSING, Location
 from clew.capture.recording.list_proxies import IteratorProxy, StateListProxy, TupleProxy
 from clew.capture.state.containers import (
@@ -149,6 +150,8 @@ class ReachableState:
         waiting = roots.copy()
         while waiting and len(self.seen) < _MOST:
             value = waiting.pop()
+            if type(value) in PROXY_CLASSES:  # it stands in the variable of what it hands all changes on to
+                value = value._original
             kind = type(value)
             if kind is list or kind is dict:
                 self.holders[id(value)] = self.holders.get(id(value), 0) + 1

@@ -241,7 +241,9 @@ def changes_in_passing(state: State, around: Surroundings, module: Any, executed
     held = [container.value for container in state.inputs.containers]
     held += [value for _, _, value in around.changeable()]
     parts = module.modules() if hasattr(module, "modules") else ()
-    tables = [table for part in parts for table in (vars(part), vars(part)["_parameters"], vars(part)["_buffers"])]
+    places = (vars(part) for part in parts)
+    tables = [found for held in places for found in (held, held.get("_parameters"), held.get("_buffers"))]
+    tables = [table for table in tables if isinstance(table, dict)]  # what torch.jit has compiled has others
     tables += [*map(attributes_of, held), *map(vars, around.classes())]
     held += [value for table in tables for name, value in table.items() if not name.startswith("_")]
     has_containers = any(type(value) in _CONTAINERS for value in held)

@@ -85,6 +85,7 @@ class Run(of_numpy.Run):
 
     def __init__(self, fn: Any, settings: Options, findings: Findings, *rest: Any) -> None:
         super().__init__(fn, settings, findings, *rest)
+        self.recorder.traced_once.around = {id(function) for function in self.surroundings.functions}
         values = [*behind(fn), *(value for _, value in self.surroundings.values())]
         self.layers = Layers(values, self.recorder.is_end)
         self.layers.check_built()
@@ -144,6 +145,8 @@ class Run(of_numpy.Run):
     def _leave(self, stays: bool) -> None:
         """Put everything back, or let what the run did stay done; then what it wanted to show is shown."""
         super()._leave(stays)
+        if stays:
+            self.recorder.traced_once.count_as_call()
         for function, args, kwargs in self.recorder.acts if stays else ():
             function(*args, **kwargs)
 

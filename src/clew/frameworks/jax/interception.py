@@ -10,11 +10,10 @@ from __future__ import annotations
 import builtins
 import contextlib
 import functools
-import inspect
 import io
 import sys
 from collections.abc import Callable
-from types import CellType, ModuleType, SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
 
 import jax
@@ -22,17 +21,16 @@ import jax.experimental
 import numpy
 
 from clew.capture.patches import Patches
-from clew.capture.python import imported_names
+from clew.capture.python import imported_names, system
 from clew.capture.python.imported_names import noted
-from clew.capture.state.reachable import global_names
+from clew.capture.state.reachable import reads_variables
 from clew.capture.state.surroundings import Surroundings
-from clew.errors import CaptureError
 from clew.frameworks.jax import names, private, transforms
 from clew.frameworks.jax.array_proxy import TracedJaxArray
 from clew.frameworks.jax.recorder import JaxRecorder
+from clew.frameworks.jax.traced_once import refusal
 from clew.frameworks.jax.types import kind_of
-from clew.frameworks.numpy.opaque_calls import where
-from clew.ir.source import is_hidden, is_installed
+from clew.ir.source import is_hidden
 
 Current: TypeAlias = Callable[[], "JaxRecorder | None"]
 
@@ -45,12 +43,17 @@ _PLACES = (
 _OF_JAX = frozenset("device_put device_get vjp jvp linearize linear_transpose".split())
 _CALLING_BACK = ((jax, "pure_callback"), (jax.experimental, "io_callback"))
 _TELLING = ((jax.debug, "print"), (jax.debug, "callback"))
+_CONFIGURED = "a change of JAX's configuration"
 _PLAIN = frozenset(
     "issubdtype promote_types iscomplexobj isrealobj isscalar finfo iinfo dtype result_type canonicalize_dtype "
     "set_printoptions get_printoptions printoptions isdtype can_cast iterable ndim shape size "
     "save load savez fromfile key_impl default_prng_impl composite vectorize frompyfunc".split()
 )
 """Functions of dtypes and settings, which run as they are, and transforms."""
+_QUESTIONS = {
+    jax: ("default_backend", "device_count", "local_device_count", "process_index", "process_count"),
+}
+"""What programs ask JAX of this process and this machine, without arguments."""
 
 
 def install(patches: Patches, current: Current, surroundings: Surroundings) -> None:
@@ -64,6 +67,8 @@ def install(patches: Patches, current: Current, surroundings: Surroundings) -> N
     for name in _OF_JAX:
         patches.in_dict(vars(jax), name, noted(functools.partial(_recording, current=current)))
     transforms.install(patches, current)
+    system.install_questions(patches, _QUESTIONS)
+    patches.on_class(private.Configuration, "update", functools.partial(system.refusing_own, what=_CONFIGURED))
     for place, name in _CALLING_BACK:
         patches.in_dict(vars(place), name, noted(functools.partial(_calling_back, current=current)))
     for place, name in _TELLING:
@@ -201,7 +206,7 @@ def jitted(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwargs: Any) -
         return recorder.public(known, args, kwargs)
     options = private.options_in(info)
     if transforms.is_user_function(fun) and not private.is_special(info) and not _is_of_jax(fun):
-        result = transforms.apply(recorder, transforms.ORIGINAL_JIT, fun, options, args, kwargs)
+        result = transforms.apply(recorder, transforms.ORIGINAL_JIT, fun, options, args, kwargs, is_old=True)
         _check_compiled(recorder, fun, info, args, kwargs)
         return result
     return recorder.staged(transforms.ORIGINAL_JIT(fun, **options), args, kwargs)
@@ -213,20 +218,14 @@ def _check_compiled(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwarg
     others = 0 if recorder.bodies.open else private.compilations(fun)
     with recorder.paused(), recorder.places.suspended(), contextlib.redirect_stdout(io.StringIO()):
         compiled = None if recorder.bodies.open else private.compiled_body(fun, info, plain, named)
-        if others > (compiled is not None) and _reads_variables(fun):
+        if others > (compiled is not None) and reads_variables(fun):
             _rely_on_kinds(recorder, (args, kwargs))
         if compiled is None:
             return
         anew = functools.wraps(fun)(lambda *given, **given_named: fun(*given, **given_named))
         now = private.traced_body(anew, info, plain, named)
     if now != compiled:
-        name = getattr(fun, "__name__", "a function")
-        raise CaptureError(
-            f"{name} does not do what JAX has compiled of it at an earlier call",
-            where=where(),
-            why="a variable that it reads has changed since, and JAX goes on with what it compiled",
-            fixes=(f"{name}.clear_cache() or jax.clear_caches() before the capture", "make the variable an argument"),
-        )
+        raise refusal(fun, "a variable that it reads has changed since")
 
 
 def _rely_on_kinds(recorder: JaxRecorder, nest: Any) -> None:
@@ -234,23 +233,6 @@ def _rely_on_kinds(recorder: JaxRecorder, nest: Any) -> None:
     for leaf in [leaf for leaf in jax.tree_util.tree_leaves(nest) if type(leaf) is TracedJaxArray]:
         node = recorder.argument(leaf)
         recorder.guard(recorder.create(kind_of, (node,)), kind_of(leaf.plain))
-
-
-def _reads_variables(function: Any) -> bool:
-    """Whether a function, or one that it calls by a name, reads variables that may be set anew."""
-    waiting, seen = [function], set()
-    while waiting:
-        found = inspect.unwrap(waiting.pop())
-        code = getattr(found, "__code__", None)
-        if code is None or code in seen or is_installed(code):
-            continue
-        seen.add(code)
-        held = [found.__globals__.get(name) for name in global_names(code)]
-        held += [cell.cell_contents for cell in found.__closure__ or () if cell != CellType()]
-        waiting += [one for one in held if callable(one)]
-        if not all(one is None or callable(one) or isinstance(one, ModuleType) for one in held):
-            return True
-    return False
 
 
 def _is_of_jax(function: Any) -> bool:

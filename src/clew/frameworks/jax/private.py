@@ -6,7 +6,11 @@ met in this file alone.
 
 from __future__ import annotations
 
+import functools
+import weakref
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from types import CellType
 from typing import Any
 
 import jax
@@ -17,6 +21,10 @@ from jax._src.interpreters import partial_eval
 from jax._src.lax import lax as internal_lax
 from jax._src.lib import jax_jit
 
+from clew.frameworks.jax.types import spec_of_aval
+
+Configuration: Any = type(jax.config)
+"""The class of ``jax.config``."""
 Trace = core.Trace
 Tracer = core.Tracer
 ScalarMaker: Any = type(jnp.float32)
@@ -95,12 +103,46 @@ def traced_body(function: Any, info: Any, args: tuple[Any, ...], kwargs: dict[st
     return _described(pjit._infer_params(function, info, args, kwargs)[0])
 
 
+def traces_of(function: Any, trace: Any) -> Iterator[tuple[Any, Any]]:
+    """What JAX has traced of a function, or of one of its own that calls it, and what it would trace now, under a
+    trace."""
+    known: Any = getattr(partial_eval, "trace_to_jaxpr", None)
+    for held, _, args, options in known.cache_keys() if hasattr(known, "cache_keys") else ():
+        kept = held()
+        if kept is None or (kept is not function and function not in _called_by(kept)):
+            continue
+        given = args[0].unflatten()
+        positional, named = given if _is_pair(given) else (given, {})
+        specs = jax.tree_util.tree_map(spec_of_aval, (positional, named))
+        with using(trace):
+            anew = jax.make_jaxpr(functools.partial(_called, kept))(*specs[0], **specs[1])
+            yield _text_of(known(kept, *args, **options)[0]), _text_of(anew)
+
+
+def _called(function: Any, *args: Any, **kwargs: Any) -> Any:
+    return function(*args, **kwargs)
+
+
+def _is_pair(given: Any) -> bool:
+    return len(given) == 2 and isinstance(given[0], tuple) and isinstance(given[1], dict)
+
+
+def _called_by(function: Any) -> list[Any]:
+    held = [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if cell != CellType()]
+    return [one() if isinstance(one, weakref.ref) else one for one in held]
+
+
+def _text_of(closed: Any) -> Any:
+    return str(closed), [contents_of(one) for one in closed.consts]
+
+
 def _described(traced: Any) -> Any:
     body = traced.params["jaxpr"]
-    return str(body), [_contents(one) for one in (*traced.consts, *body.consts)]
+    return str(body), [contents_of(one) for one in (*traced.consts, *body.consts)]
 
 
-def _contents(constant: Any) -> tuple[str, bytes]:
+def contents_of(constant: Any) -> tuple[str, bytes]:
+    """All that an array is, to be compared."""
     is_key = jnp.issubdtype(core.typeof(constant).dtype, jax.dtypes.prng_key)
     return str(core.typeof(constant)), numpy.asarray(jax.random.key_data(constant) if is_key else constant).tobytes()
 

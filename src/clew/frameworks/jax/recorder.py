@@ -29,6 +29,7 @@ from clew.frameworks.jax.array_proxy import (
 )
 from clew.frameworks.jax.importer import HANDLERS, Importer
 from clew.frameworks.jax.staging import this_trace, whole_calls
+from clew.frameworks.jax.traced_once import TracedOnce
 from clew.frameworks.jax.types import kind_of, type_of_aval
 from clew.frameworks.numpy import facts
 from clew.frameworks.numpy.array_proxy import TracedPython, is_traced, made_stand_in
@@ -64,6 +65,7 @@ class JaxRecorder(NumpyRecorder):
         self._kinds: set[Any] = set()
         self.open_rules: list[tuple[Any, str]] = []
         """The functions with derivatives of their own whose rules are being recorded, and their names."""
+        self.traced_once = TracedOnce(self)
         self.acts: list[tuple[Callable[..., Any], Any, Any]] = []
         """What the program has shown or told, if the run counts: see ``acting``."""
 
@@ -160,8 +162,8 @@ class JaxRecorder(NumpyRecorder):
             if type(place) is Node:
                 self.note_type(place, value)
             return self.tracer(value, place)
-        if callable(value) and not isinstance(value, (type, numpy.dtype)) and is_leaf_of_jax(value):
-            return self._function(value, place)
+        if callable(value) and not isinstance(value, (type, numpy.dtype)) and _is_function(value):
+            return GivenFunction(self, value, place)
         if type(value) in _PLAIN_RESULTS or (not isinstance(value, tuple) and is_leaf_of_jax(value)):
             return super().result(value, place)
         if type(value) in (tuple, list, dict) or isinstance(value, tuple):
@@ -180,16 +182,6 @@ class JaxRecorder(NumpyRecorder):
         parts = self.create(jax.tree_util.tree_leaves, (self.resolve(place),))
         items = [self.result(leaf, Pending(operator.getitem, (parts, index))) for index, leaf in enumerate(found)]
         return jax.tree_util.tree_unflatten(structure, items)
-
-    def _function(self, function: Callable[..., Any], place: Any) -> Callable[..., Any]:
-        """A function that a call has given, as ``jax.vjp`` does: its calls are recorded."""
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if not self.is_recording():
-                return self.natively(function, args, kwargs)
-            return self.record("call_function", operator.call, (function, *args), kwargs, called=self.resolve(place))
-
-        return call
 
     def rely_on_kind(self, traced: TracedJaxArray) -> None:
         """JAX's own code looks at the abstract value of an array: its dtype, sizes and weak type are relied on."""
@@ -493,6 +485,40 @@ _PLAIN_NESTS = frozenset({tuple, list, dict, slice, *_NUMBERS, str, bytes, type(
 _PLAIN_RESULTS = frozenset({*_NUMBERS, str, bytes, type(None)})
 
 
+class GivenFunction:
+    """A function that a call has given, as ``jax.vjp`` does: its calls are recorded.
+
+    Some are nests of arrays for JAX; which arrays, and in which order, may be another in each call.
+    """
+
+    def __init__(self, recorder: JaxRecorder, function: Callable[..., Any], place: Any) -> None:
+        self._recorder, self._function, self._place = recorder, function, place
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        recorder, function = self._recorder, self._function
+        if not recorder.is_recording():
+            return recorder.natively(function, args, kwargs)
+        called = recorder.resolve(self._place)
+        return recorder.record("call_function", operator.call, (function, *args), kwargs, called=called)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(self._function, name):
+            raise AttributeError(f"{type(self._function).__name__!r} object has no attribute {name!r}")
+        raise self._looked_into()
+
+    def _looked_into(self) -> Exception:
+        return cannot_follow("a function that JAX has given and that the program looks into")
+
+
+def _taken_apart(function: GivenFunction) -> Any:
+    if is_leaf_of_jax(function._function):
+        return (), function
+    raise function._looked_into()
+
+
+jax.tree_util.register_pytree_node(GivenFunction, _taken_apart, lambda function, children: function)
+
+
 class AtIndex:
     """``x.at`` and ``x.at[key]``: what is done there gives a new array."""
 
@@ -538,8 +564,13 @@ def _reliance_of(value: Any) -> Reliance:
     """What the program could see of a result depends on: of an array of JAX nothing, of several how many they are."""
     if isinstance(value, jax.Array) or value is None:
         return Reliance.NOTHING
-    is_nest = isinstance(value, (tuple, list)) and all(isinstance(item, jax.Array) for item in value)
+    is_nest = isinstance(value, (tuple, list)) and all(isinstance(item, jax.Array) or _is_given(item) for item in value)
     return Reliance.RANK if is_nest else Reliance.DTYPE
+
+
+def _is_given(value: Any) -> bool:
+    """Whether a value is a function that JAX gives, of which a program sees what it gives alone."""
+    return callable(value) and not isinstance(value, type) and _is_function(value)
 
 
 def leaves_of(nest: Any) -> list[Any]:
@@ -550,6 +581,11 @@ def leaves_of(nest: Any) -> list[Any]:
 def is_leaf_of_jax(value: Any) -> bool:
     """Whether a value is no nest for JAX."""
     return bool(jax.tree_util.all_leaves([value]))
+
+
+def _is_function(value: Any) -> bool:
+    """Whether something that can be called is a function for the program, and no object of a class of its own."""
+    return type(value).__module__.partition(".")[0] == "jax" or is_leaf_of_jax(value)
 
 
 def _mapped(function: Callable[[Any], Any], nest: Any) -> Any:

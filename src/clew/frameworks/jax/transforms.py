@@ -44,6 +44,12 @@ TRANSFORMS = {
 }
 """Functions that make a function of another one."""
 ORIGINAL_JIT = jax.jit
+_TRACED_AGAIN = frozenset(
+    "grad value_and_grad vmap jacfwd jacrev jacobian hessian vectorize vjp jvp linearize linear_transpose "
+    "associative_scan piecewise apply_along_axis apply_over_axes fromfunction".split()
+)
+"""Functions of JAX's that run the functions that they are given at each call; the others may go on with what they have
+traced of them before."""
 
 
 def install(patches: Patches, current: Current) -> None:
@@ -107,12 +113,13 @@ def apply(
     options: dict[str, Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    is_old: bool = False,
 ) -> Any:
-    """Call what a transform makes of a function, and record that."""
+    """Call what a transform makes of a function, and record that; if it ``is_old``, it made that before."""
     args, kwargs = fixed_shapes((args, kwargs))
     settled = recorder.settled(options)
     plain = {name: recorder.concrete(value) for name, value in settled.items()}
-    body = body_of(recorder, function)
+    body = body_of(recorder, function, transform.__name__, is_old)
     node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
     during = {name: value for name, value in plain.items() if not name.startswith("donate")}
     value = recorder.perform(transform(body, **during), args, kwargs, None)
@@ -135,19 +142,30 @@ def is_user_function(value: Any) -> bool:
     return not hasattr(value, "__clew_original__") and not names.is_public(value)
 
 
-def body_of(recorder: JaxRecorder, function: Any) -> Any:
-    """A function as it is handed to JAX: the program's own are recorded."""
+def body_of(recorder: JaxRecorder, function: Any, target: str, is_old: bool) -> Any:
+    """A function as it is handed to a function of JAX's: the program's own are recorded."""
     if is_user_function(function):
-        return RecordedBody(recorder, function)
+        return RecordedBody(recorder, function, target not in _TRACED_AGAIN, is_old)
     return recorder.concrete(function)
 
 
 class RecordedBody:
-    """A function that records itself into a graph whenever JAX calls it; each run must come out the same."""
+    """A function that records itself into a graph whenever JAX calls it; each run must come out the same.
 
-    def __init__(self, recorder: JaxRecorder, function: Callable[..., Any]) -> None:
+    Of one that ``is_traced_once`` JAX keeps what it has traced for the next call; one that ``is_old`` was handed to JAX
+    before the program ran.
+    """
+
+    def __init__(
+        self,
+        recorder: JaxRecorder,
+        function: Callable[..., Any],
+        is_traced_once: bool = False,
+        is_old: bool = False,
+    ) -> None:
         self.recorder = recorder
         self.function = function
+        self.is_traced_once, self.is_old = is_traced_once, is_old
         self.graph: Graph | None = None
         self.values: list[Node] = []
         self.finished = False
@@ -183,6 +201,8 @@ class RecordedBody:
         if _changed(recorder) != changed:
             raise cannot_follow(f"{self.__name__}, which JAX runs as often as its caches say and which changes state,")
         self._keep(body.graph, list(body.free))
+        if self.is_traced_once:
+            recorder.traced_once.check(self.function, (args, kwargs), body.graph, self.values)
         return recorder.concrete(result)
 
     def _entered(self, value: Any, graph: Graph, place: int) -> Any:
@@ -219,6 +239,8 @@ class RecordedBody:
         if self.graph is None:
             raise cannot_follow(f"{self.__name__}, which JAX was handed and did not run,")
         self.finished = True
+        if self.is_traced_once:
+            self.recorder.traced_once.end(self.function, self.values, self.is_old)
         return self.graph, tuple(self.values)
 
 
@@ -305,7 +327,7 @@ def with_functions(
     def swapped(leaf: Any) -> Any:
         if not is_user_function(leaf):
             return leaf
-        bodies.append(RecordedBody(recorder, leaf))
+        bodies.append(RecordedBody(recorder, leaf, getattr(target, "__name__", "") not in _TRACED_AGAIN))
         return bodies[-1]
 
     run_args, run_kwargs = jax.tree_util.tree_map(swapped, (args, kwargs), is_leaf=_is_none)

@@ -135,9 +135,7 @@ def shape(
     kind: type[TracedShape] = TracedShape,
 ) -> Any:
     """The proxy of a shape; of an ``array`` among the arguments, if it is given."""
-    made = kind(
-        _number(recorder, size, Pending(operator.getitem, (place, index))) for index, size in enumerate(plain)
-    )
+    made = kind(_number(recorder, size, Pending(operator.getitem, (place, index))) for index, size in enumerate(plain))
     made.place, made.recorder, made.fixed, made.array = place, recorder, None, array
     return made
 

@@ -11,11 +11,8 @@ from __future__ import annotations
 import functools
 import math
 import operator
-import re
-import sys
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
-from types import CodeType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy
@@ -30,12 +27,10 @@ from tensorflow.python.autograph.operators import (
 )
 from tensorflow.python.ops import cond, cond_v2
 
-from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.control_flow.raising import is_raised
 from clew.capture.patches import Patches
 from clew.capture.python.callers import is_of_program
 from clew.capture.recording.list_proxies import StateListProxy
-from clew.errors import CaptureError
 from clew.frameworks.tensorflow.importer import Notes
 from clew.frameworks.tensorflow.scalars import (
     NUMBERS,
@@ -49,6 +44,7 @@ from clew.frameworks.tensorflow.scalars import (
     size_of,
     traced_call,
 )
+from clew.frameworks.tensorflow.variables_around import check_branch
 
 if TYPE_CHECKING:
     from clew.frameworks.tensorflow.tracing import Tracing
@@ -176,6 +172,7 @@ def _fors(original: Any, current: Current) -> Any:
         iterated: Any, extra_test: Any, body: Any, get_state: Any, set_state: Any, symbol_names: Any, opts: Any
     ) -> Any:
         tracing = current()
+        get_state = get_state if tracing is None else _state_of(tracing, get_state)
         if tracing is None or not isinstance(iterated, TracedRange) or isinstance(iterated.step, Traced):
             return original(iterated, extra_test, body, get_state, set_state, symbol_names, opts)
         place = iterated.start
@@ -211,10 +208,38 @@ def _without(opts: Any) -> dict[str, Any]:
 def _whiles(original: Any, current: Current) -> Any:
     def while_stmt(test: Any, body: Any, get_state: Any, set_state: Any, symbol_names: Any, opts: Any) -> Any:
         tracing = current()
-        asked = test if tracing is None else (lambda: truth(tracing, test()))
-        return original(asked, body, get_state, set_state, symbol_names, opts)
+        if tracing is None:
+            return original(test, body, get_state, set_state, symbol_names, opts)
+        state = _state_of(tracing, get_state)
+        return original(lambda: truth(tracing, test()), body, state, set_state, symbol_names, opts)
 
     return while_stmt
+
+
+def _state_of(tracing: Tracing, get_state: Any) -> Any:
+    """What AutoGraph reads before a loop because its body sets it: an item, say, of a list that is empty where the
+    program does not enter the loop."""
+
+    def read() -> Any:
+        try:
+            return get_state()
+        except Exception:
+            tracing.failed_inside = True
+            raise
+
+    return read
+
+
+def _ifs(original: Any, current: Current) -> Any:
+    def if_stmt(
+        cond: Any, body: Any, orelse: Any, get_state: Any, set_state: Any, symbol_names: Any, nouts: Any
+    ) -> None:
+        tracing = current()
+        if tracing is not None:
+            cond, get_state = truth(tracing, cond), _state_of(tracing, get_state)
+        return original(cond, body, orelse, get_state, set_state, symbol_names, nouts)
+
+    return if_stmt
 
 
 _INTERNAL = "<internal iterate>"
@@ -353,7 +378,7 @@ def _naming(original: Any, current: Current) -> Any:
         if tracing is None:
             return original(cond, body, orelse, get_state, set_state, symbol_names, nouts)
         before = get_state()
-        _check_around(tracing, set_state, symbol_names[nouts:])
+        check_branch(tracing, set_state, symbol_names[nouts:])
 
         def get() -> Any:
             """What a side leaves; attributes of objects are as before, until all sides are known."""
@@ -365,53 +390,6 @@ def _naming(original: Any, current: Current) -> Any:
         _name(tracing.notes, symbol_names[:nouts], get_state())
 
     return _tf_if_stmt
-
-
-# ---- variables around a function ---------------------------------------------------------------------------------
-
-
-def check_bodies(tracing: Tracing, code: CodeType, converted: CodeType) -> None:
-    """Refuse variables around a function of which AutoGraph makes local ones of branches and loops."""
-    lost = _set_around(code) & _locals_of_bodies(converted)
-    if lost:
-        _refuse_lost(tracing, lost)
-
-
-def _refuse_lost(tracing: Tracing, names: set[str]) -> CaptureError:
-    return tracing.refuse(
-        f"the program sets {', '.join(sorted(names))}, around it, inside of a branch or loop",
-        "AutoGraph makes a local variable of it there, and so it would stay what it was",
-        "set a local variable there, and the one around the program after it",
-    )
-
-
-def _set_around(code: CodeType) -> set[str]:
-    """The variables that a function sets, global ones and those of functions around it."""
-    found = instructions_of(code)
-    names = {str(one.argval) for one in found if one.opname == "STORE_GLOBAL"}
-    return names | {str(one.argval) for one in found if one.opname == "STORE_DEREF" and one.argval in code.co_freevars}
-
-
-_BODY = re.compile(r"(if_body|else_body|loop_body)(_\d+)?$")
-
-
-def _locals_of_bodies(code: CodeType) -> set[str]:
-    """The local variables of the functions that AutoGraph makes of branches and loops."""
-    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    own = [{*one.co_varnames, *one.co_cellvars} for one in inner if _BODY.match(one.co_name)]
-    return set[str]().union(*own, *map(_locals_of_bodies, inner))
-
-
-def _check_around(tracing: Tracing, set_state: Any, dropped: Iterable[str]) -> None:
-    """Raise if a branch sets variables around the function that it stands in: AutoGraph takes them for unused."""
-    around, file = _set_around(set_state.__code__), set_state.__code__.co_filename
-    frame = sys._getframe(1)
-    while frame.f_back is not None and (frame.f_code.co_filename != file or _BODY.match(frame.f_code.co_name)):
-        frame = frame.f_back
-    local = {*frame.f_code.co_cellvars, *frame.f_code.co_varnames}
-    lost = (around & set(dropped)) - local
-    if lost:
-        raise _refuse_lost(tracing, lost)
 
 
 def _verifying(original: Any, current: Current) -> Any:
@@ -764,7 +742,7 @@ _OPERATORS: dict[tuple[Any, str], Callable[[Any, Current], Any]] = {
     (cond_v2, "cond_v2"): _conds,
     (cond_v2, "indexed_case"): _cases,
     (conditional_expressions, "if_exp"): _truth_first,
-    (control_flow, "if_stmt"): _truth_first,
+    (control_flow, "if_stmt"): _ifs,
     (control_flow, "while_stmt"): _whiles,
     (control_flow, "for_stmt"): _fors,
     (control_flow, "_tf_while_stmt"): _loops,

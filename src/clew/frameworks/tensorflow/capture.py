@@ -26,7 +26,6 @@ from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.variables import WatchedVariables, may_count
 from clew.capture.options import Options
-from clew.capture.python.callers import is_of_program
 from clew.capture.python.listener import CHANGES, Listener
 from clew.capture.recording.inputs import bind
 from clew.capture.state.containers import SIMPLE, follows
@@ -40,6 +39,7 @@ from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
 from clew.frameworks.tensorflow import autograph as autograph_operators
 from clew.frameworks.tensorflow.effects import drop_unused
 from clew.frameworks.tensorflow.entry_guards import EntryGuards, WrappedContents
+from clew.frameworks.tensorflow.function_traces import check_traces
 from clew.frameworks.tensorflow.importer import Importer
 from clew.frameworks.tensorflow.inputs import TensorInputs, TensorOutputs, TensorRecorder, handles, tensors_in
 from clew.frameworks.tensorflow.operations import PYTHON_FUNCTIONS
@@ -223,6 +223,10 @@ def _placeholder(value: Any) -> Any:
 _PLACE = re.compile(r'File ".*", line \d+, in ')
 
 
+_TELLING_APART = frozenset({"GradientTape", "ForwardAccumulator", "gradients"})
+"""Names by which a program asks how something changes with a tensor, which may be given under two names."""
+
+
 class _Capture:
     """One run of a program that is being captured."""
 
@@ -290,6 +294,8 @@ class _Capture:
         self._watch()
         try:
             owners = {id(one): one for one in (*self.objects, *self.parts)}.values()
+            around = [value for _, value in self.surroundings.values()]
+            check_traces([*behind(self.fn), *owners, *around], self.lifted.values())
             with _tracking_kept(owners), self._refusing(tracing), self._running(tracing):
                 self.inputs.asked = asks(self.fn, self.surroundings.functions)
                 given = bind(self.inputs, signature_of(self.fn), args, kwargs, None if is_layer(self.fn) else self.fn)
@@ -426,7 +432,8 @@ class _Capture:
         for key, place, value in self.inputs.numbers:
             guards.number(self.recorder.resolve(place), value, key in self.tracing.typed)
         functions = self.surroundings.functions
-        if any(compares_objects(function.__code__) for function in functions) and len(self.inputs.arrays) > 1:
+        asks = any(compares_objects(function.__code__) for function in functions)
+        if (asks or self.named & _TELLING_APART) and len(self.inputs.arrays) > 1:
             guards.different([self.recorder.resolve(place) for _, place in self.inputs.arrays])
         around = []
         for holder, name, value in self.surroundings.variables({function.__code__ for function in functions}):
@@ -549,11 +556,11 @@ class TensorflowListener(Listener):
         """All that happens while TensorFlow traces is the program's, or TensorFlow's own."""
         return True
 
-    def is_own(self, frame: FrameType | None) -> bool:
-        """Whether the program's own code has called, through AutoGraph or not."""
+    def caller(self, frame: FrameType | None) -> FrameType | None:
+        """The frame that has called, through AutoGraph or not."""
         while frame is not None and frame.f_code.co_filename.startswith(_AUTOGRAPH):
             frame = frame.f_back
-        return is_of_program(frame)
+        return frame
 
     def has_stream(self, stream: Any) -> bool:
         """Whether a stream is one from around the program."""

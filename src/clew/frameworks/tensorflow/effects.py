@@ -32,7 +32,7 @@ _TOTAL = frozenset(
 """Operations that raise for no tensors."""
 _NUMBERS: tuple[Any, ...] = (
     operator.add, operator.sub, operator.mul, operator.neg, operator.not_, operator.pos, operator.lt, operator.le,
-    operator.gt, operator.ge, operator.eq, operator.ne, abs, min, max, bool, getattr,
+    operator.gt, operator.ge, operator.eq, operator.ne, abs, min, max, getattr,
 )  # fmt: skip
 """Functions of Python that raise for no numbers."""
 KIND = "tensorflow_type"
@@ -55,9 +55,20 @@ def may_raise(node: Node) -> bool:
     if kind == "StridedSlice" and node.target is operator.getitem:
         index = node.args[1]
         return not all(type(one) is slice for one in (index if isinstance(index, tuple) else (index,)))
-    if kind is None:
-        return node.target not in _NUMBERS and not _is_item(node) and node.target not in (tf.constant, int, float)
-    return True
+    if node.target in (int, float, bool):
+        return not _can_be_number(node.target, node.args[0])
+    return kind is not None or (node.target not in _NUMBERS and not _is_item(node) and node.target is not tf.constant)
+
+
+def _can_be_number(target: Any, value: Any) -> bool:
+    """Whether ``int``, ``float`` or ``bool`` takes all that a value may be: one number, and for ``int`` no nan."""
+    if not isinstance(value, Node):
+        return True
+    kind = value.value_type
+    if isinstance(kind, ArrayType):
+        is_whole = kind.dtype.startswith(("int", "uint", "bool"))
+        return _is_scalar(value) and (is_whole or (target is not int and not kind.dtype.startswith("complex")))
+    return target is not int or value.target in (int, len, bool, round) or _is_item(value)
 
 
 def _is_scalar(value: Any) -> bool:

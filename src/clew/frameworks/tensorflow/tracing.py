@@ -62,6 +62,7 @@ from clew.frameworks.tensorflow.scalars import (
     tensor_of_int,
     traced_call,
 )
+from clew.frameworks.tensorflow.variables_around import check_bodies
 from clew.ir.source import PACKAGE_FOLDER, SourceLine, is_hidden, is_hidden_file, is_installed_file, source_of_frame
 
 _FEATURES = (converter.Feature.ASSERT_STATEMENTS,)
@@ -333,7 +334,7 @@ def _checking_variables(original: Any) -> Any:
         made = original(entity, context)
         tracing = _current.get()
         if tracing is not None:
-            autograph.check_bodies(tracing, entity.__code__, made.__code__)
+            check_bodies(tracing, entity.__code__, made.__code__)
         return made
 
     return _convert_actual

@@ -147,7 +147,7 @@ Value = Node | Literal | Resource | Number
 
 
 def _plain(array: Any, dtype: Any) -> Any:
-    if array.ndim:
+    if getattr(array, "ndim", 0):  # a text out of an array of objects has none
         return [_plain(item, dtype) for item in array]
     if dtype.name == "string":
         item = array.item() if hasattr(array, "item") else array

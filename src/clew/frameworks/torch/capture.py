@@ -478,16 +478,24 @@ class Run(ExampleRun):
 
     def _finish_path(self, result: Any) -> bool:
         """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
-        if self.fn is self.module and not self.settings.live and any(one is self.module for one in leaves(result)):
-            raise CaptureError(
-                f"the {type(self.module).__name__} returns itself",
-                why="the captured module is another one, with attributes of its own",
-                fixes=("return what it holds", "clew.trace(module) without an example works on the original"),
-            )
+        if self.fn is self.module and not self.settings.live:
+            self._check_given_out(result)
         with torch._C.DisableTorchFunction():
             is_done = super()._finish_path(result)
         self.recorder.sizes.keep_asked(of_paths=True)
         return is_done
+
+    def _check_given_out(self, result: Any) -> None:
+        """Raise if the result holds the module itself, or a part that the captured module has one of its own for."""
+        entered = {} if self.modules is None else {id(part): path for path, part in self.modules.entered}
+        given = next((one for one in leaves(result) if id(one) in entered), None)
+        if given is not None:
+            path = entered[id(given)]
+            raise CaptureError(
+                f"the {type(self.module).__name__} returns " + (f"its part {path!r}" if path else "itself"),
+                why="the captured module is another one, with attributes of its own",
+                fixes=("return what it holds", "clew.trace(module) without an example works on the original"),
+            )
 
     def _ends_raising(self, error: Exception) -> bool:
         """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""

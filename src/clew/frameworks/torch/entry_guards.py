@@ -124,6 +124,15 @@ def _in_order(attributes: dict[str, Any]) -> tuple[tuple[str, str, Any], ...]:
     return tuple((name, type(value).__name__, value) for name, value in sorted(attributes.items()))
 
 
+def _attributes_text(of: str, names: list[str] | None, held: dict[str, Any]) -> str:
+    """What is asked of the attributes of these names that a tensor carries, as people read it."""
+    if names is None:
+        return f"the attributes of {of} are unchanged"
+    return " and ".join(
+        f"{of}.{name} == {held[name]!r}" if name in held else f"not hasattr({of}, {name!r})" for name in names
+    )
+
+
 @pure
 def level_of(logger: logging.Logger) -> int:
     """The level from which on a logger writes."""
@@ -223,7 +232,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             if any(type(value) not in _COMPARED for value in held.values()):
                 raise CaptureError(f"an argument carries attributes of its own: {sorted(held)}")
             found = self.graph.call_function(carried, (node, *(names or ())))
-            self._require(found, _in_order(held), f"the attributes of {expression_of(node)} are unchanged")
+            self._require(found, _in_order(held), _attributes_text(expression_of(node), names, held))
 
     def _asked_of(self, held: dict[str, Any]) -> list[str] | None:
         """Which of the attributes that a tensor carries, or might, the program asks for; None if it may be any."""

@@ -28,13 +28,14 @@ from clew.capture.state.reachable import global_names
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
-from clew.frameworks.torch import caches, facts, number_functions, tracing_tools
+from clew.frameworks.torch import caches, facts, number_functions, settings, tracing_tools
 from clew.frameworks.torch.calls import constructors, tensor_attributes
 from clew.frameworks.torch.modules import optimizers, training_mode
 from clew.frameworks.torch.numpy_bridge import arrays, random_streams
 from clew.frameworks.torch.recorder import TorchRecorder
 from clew.frameworks.torch.refusals import refusal
 from clew.frameworks.torch.scalars import TracedSize
+from clew.frameworks.torch.settings import refusing_call
 from clew.frameworks.torch.transforms import interception as transforms
 from clew.ir.node import Node
 from clew.ir.source import user_source
@@ -46,7 +47,7 @@ def install(patches: Patches, current: Current) -> None:
     """Replace what is the same for every program; ``current`` names the capture that is recording, if one is."""
     _install_modes(patches, current)
     calls = (random_streams, tensor_attributes, optimizers, transforms, constructors)
-    for part in (*calls, facts, training_mode, tracing_tools, arrays):
+    for part in (*calls, facts, settings, training_mode, tracing_tools, arrays):
         part.install(patches, current)
     _install_saving(patches)
     number_functions.install(patches)
@@ -295,13 +296,12 @@ def _install_modes(patches: Patches, current: Current) -> None:
             patches.in_dict(vars(torch), name, lambda original: _question(original, current))
     for name in ("manual_seed", "seed"):
         patches.in_dict(vars(torch), name, lambda original: _recorded(original, current))
-    patches.in_dict(vars(torch), "set_default_dtype", lambda original: _switching(original, current))
     for holder, name in _refused():
-        patches.in_dict(vars(holder), name, lambda original: _refusing(original, current))
-    patches.on_class(torch.Tensor, "set_", lambda original: _refusing(original, current), inherited=True)
+        patches.in_dict(vars(holder), name, lambda original: refusing_call(original, current))
+    patches.on_class(torch.Tensor, "set_", lambda original: refusing_call(original, current), inherited=True)
     for holder in (torch, torch.functional):
         patches.in_dict(vars(holder), "broadcast_shapes", lambda original: _of_shapes(original, current))
-    patches.on_method(TorchDispatchMode, "__enter__", lambda original: _refusing(original, current))
+    patches.on_method(TorchDispatchMode, "__enter__", lambda original: refusing_call(original, current))
     patches.on_class(json.JSONEncoder, "default", _plain_in_json)
     patches.in_dict(vars(functional), _ATTENTION, lambda original: _with_plain_flags(original, current))
     _install_switches(patches, current)
@@ -325,65 +325,18 @@ def _question_instead(original: Any) -> TypeQuestion:
     return _type_question
 
 
-_SWITCHES = ("set_default_", "set_autocast_", "set_deterministic_", "use_deterministic_", "set_float32_")
-"""Functions that switch for all that follows, after the program too."""
-
-_BACKENDS = (
-    "_set_sdp_",
-    "_set_math_sdp_",
-    "_set_mkldnn_",
-    "_set_onednn_",
-    "_set_nnpack_",
-    "_set_qengine",
-    "_set_fp32_",
-)
-"""How the switches begin that choose among ways to compute the same, not in the last digits."""
-
 _ATTENTION = "scaled_dot_product_attention"
 
 
 def _refused() -> list[tuple[Any, str]]:
     """Functions that the mode does not see through, and that a graph cannot hold yet."""
     names = {
-        torch: ("compile", *(name for name in vars(torch) if name.startswith(_SWITCHES))),
+        torch: ("compile",),
         torch.func: ("functionalize",),
         torch._C._autograd: ("_push_saved_tensors_default_hooks",),
-        torch._C: tuple(name for name in vars(torch._C) if name.startswith(_BACKENDS)),
         forward_ad: ("enter_dual_level",),
     }
-    found = [(holder, name) for holder, listed in names.items() for name in listed if name in vars(holder)]
-    return [place for place in found if place[1] != "set_default_dtype"]
-
-
-def _switching(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
-    """``set_default_dtype`` is a call of the graph, and taken back after the capture."""
-
-    @functools.wraps(original)
-    def switch(d: Any) -> None:
-        recorder = current()
-        if recorder is not None:
-            recorder.create(original, (recorder.argument(d),))
-            d = recorder.concrete(d)
-        original(d)
-
-    return switch
-
-
-def _refusing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        if current() is None:
-            return original(*args, **kwargs)
-        source = user_source()
-        kind = CaptureError if original.__name__.startswith(_SWITCHES) else CannotFollow
-        raise kind(
-            f"{original.__name__} inside the program cannot be captured yet",
-            where="" if source is None else source.describe(),
-            why="what it does is hidden from the capture",
-            fixes=('keep the function that calls it as one call: clew.wrap("its_name") at module level',),
-        )
-
-    return refuse
+    return [(holder, name) for holder, listed in names.items() for name in listed if name in vars(holder)]
 
 
 def _recorded(original: Callable[..., Any], current: Current) -> Callable[..., Any]:

@@ -469,7 +469,7 @@ class TorchRecorder(ExampleRecorder):
         """A generator must be one that the program's surroundings hold: one made inside would be frozen."""
         if self.known(generator) is not None:
             return
-        if not self.surroundings.holds(generator):
+        if not (self.surroundings.holds(generator) or self.generators.watches(generator)):
             raise not_followed(
                 "a torch.Generator that is made inside the program", "the graph would use one for all calls"
             )

@@ -17,6 +17,7 @@ from clew.translate.refusals import Untranslatable
 from clew.translate.rows.python import add_python
 from clew.translate.rows.table import Table, axis_of
 from clew.translate.values import Array, Number, Opaque, Value
+from clew.translate.writer import leaves_of
 
 NUMPY = Table("numpy")
 
@@ -157,7 +158,16 @@ def array(xp: Any, x: Any, dtype: Any = None, copy: Any = None, order: Any = Non
         return xp.to_wanted(x)
     if xp.wanted is None:
         raise Untranslatable("the dtype that it gives is not known")
+    if any(isinstance(one, Array) for one in leaves_of(x)):
+        return _stacked(xp, x)
     return xp.array(x if isinstance(x, Value) else _lists(x), dtype=xp.dtype_object(xp.wanted.dtype))
+
+
+def _stacked(xp: Any, data: Any) -> Any:
+    """A list of arrays and numbers as an array."""
+    if isinstance(data, (list, tuple)):
+        return xp.stack([_stacked(xp, item) for item in data], axis=0)
+    return xp.as_array(plain(data), xp.wanted.dtype)
 
 
 def _lists(data: Any) -> Any:
@@ -242,7 +252,7 @@ def _order_reduction(name: str, *names: str) -> None:
 
 
 for _name, _more in {"max": ("amax",), "min": ("amin",), "all": (), "any": (), "argmax": (), "argmin": (),
-                     "median": (), "count_nonzero": ()}.items():  # fmt: skip
+                     "count_nonzero": ()}.items():  # fmt: skip
     _order_reduction(_name, *_more)
 
 
@@ -388,8 +398,9 @@ def repeat(xp: Any, x: Any, repeats: Any, axis: Any = None) -> Any:
 def _joining(name: str) -> None:
     def row(xp: Any, arrays: Any, axis: Any = None, **named: Any) -> Any:
         given = list(arrays) if not isinstance(arrays, Array) else _refused()
-        if not all(isinstance(one, Array) for one in given) or xp.wanted is None:
+        if xp.wanted is None:
             raise Untranslatable("it joins something that is no array")
+        given = [one if isinstance(one, Array) else xp.array(_lists(one), dtype=_created(xp)) for one in given]
         if name == "concatenate" and axis is None and "axis" in named:
             given = [xp.reshape(one, (-1,)) for one in given]
         options = {} if axis is None else {"axis": axis}
@@ -453,7 +464,7 @@ def checked_index(xp: Any, x: Array, index: Any) -> Any:
     """An index that other frameworks take; what raises in NumPy and cannot there is in the page on translation."""
     parts = list(index) if isinstance(index, tuple) else [index]
     for place, part in enumerate(parts):
-        if isinstance(part, Array) and part.dtype == "bool":
+        if isinstance(part, Array) and part.dtype == "bool" and isinstance(index, tuple):
             raise Untranslatable("how many items a mask takes depends on the data")
         if isinstance(part, (list, range)):
             if any(isinstance(one, Value) for one in part):
@@ -469,7 +480,9 @@ def setitem(xp: Any, x: Array, index: Any, value: Any) -> Any:
     value = xp.cast(plain(value), x.dtype)
     if isinstance(index, Array) and index.dtype == "bool":
         if isinstance(value, Array) and value.ndim:
-            raise Untranslatable("how many items a mask takes depends on the data")
+            if xp.jits:
+                raise Untranslatable("how many items a mask takes depends on the data")
+            return xp.set_masked(x, index, value)
         mask = xp.reshape(index, (*index.shape, *(1,) * (x.ndim - index.ndim))) if index.ndim < x.ndim else index
         return xp.where(mask, value, x)
     return xp.at_set(x, checked_index(xp, x, index), value)
@@ -487,12 +500,26 @@ def take_along_axis(xp: Any, x: Any, indices: Any, axis: Any = -1) -> Any:
     return xp.take_along_axis(x, indices, axis=axis)
 
 
-@NUMPY.row("item", "builtins.float", "builtins.int", "builtins.bool")
+@NUMPY.row("item")
 def item(xp: Any, x: Any) -> Any:
     """A plain number out of an array."""
     if isinstance(x, Array):
         return xp.item(x)
-    raise Untranslatable("a conversion of a number of the program")
+    raise Untranslatable("a number out of something that is no array")
+
+
+def _conversion(kind: type) -> None:
+    def row(xp: Any, x: Any) -> Any:
+        found = xp.item(x) if isinstance(x, Array) else x
+        if not isinstance(found, Number):
+            raise Untranslatable("a conversion of something that is no number")
+        return found if type(found.value) is kind else xp.writer.plain(kind, found)
+
+    NUMPY.add(f"builtins.{kind.__name__}", row)
+
+
+for _kind in (float, int, bool):
+    _conversion(_kind)
 
 
 @NUMPY.row("nonzero", "flatnonzero", "unique", "argwhere", "bincount", "histogram", "compress", "extract")
@@ -521,6 +548,17 @@ def size(xp: Any, x: Any, axis: Any = None) -> Any:
 # ---- creation --------------------------------------------------------------------------------------------------------
 
 
+def _shape(xp: Any, shape: Any) -> tuple[Any, ...]:
+    """A shape; a size that is an array is asked for its number."""
+    found = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    for place, one in enumerate(found):
+        if isinstance(one, Array):
+            number = xp.item(one)
+            number.value = xp.wanted.shape[place]
+            found[place] = number
+    return tuple(found)
+
+
 def _created(xp: Any) -> Any:
     if xp.wanted is None:
         raise Untranslatable("the dtype that it gives is not known")
@@ -530,7 +568,7 @@ def _created(xp: Any) -> Any:
 for _name in ("zeros", "ones", "empty"):
 
     def _filled(xp: Any, shape: Any, dtype: Any = None, _name: str = "ones" if _name == "ones" else "zeros") -> Any:
-        return xp.call(_name, tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), dtype=_created(xp))
+        return xp.call(_name, _shape(xp, shape), dtype=_created(xp))
 
     NUMPY.add(_name, _filled)
     NUMPY.add(f"{_name}_like", lambda xp, x, dtype=None, _row=_filled: _row(xp, x.shape))

@@ -55,12 +55,33 @@ def length(xp: Any, x: Any) -> Any:
     return len(x)
 
 
+def kind(xp: Any, x: Any) -> Any:
+    """The class of a nest."""
+    if isinstance(x, (tuple, list, dict)):
+        return type(x)
+    raise Untranslatable("it asks for the class of a value")
+
+
+def attempted(xp: Any, function: Any, *args: Any) -> Any:
+    """A calculation with numbers that did not fail during the capture; where it fails, the translation does too."""
+    if any(isinstance(one, Array) for one in args) or getattr(function, "__module__", "") != "_operator":
+        raise Untranslatable("it catches the error of a call")
+    return xp.writer.operate(function, *args)
+
+
 def add_python(table: Table) -> None:
     """Let a table know plain Python, but for what it has rows for already."""
     rows: dict[str, Callable[..., Any]] = {f"math.{one.__name__}": _on_numbers(one) for one in _MATH}
     for one in _BUILTINS:
         module = getattr(one, "__module__", "builtins")
         rows[f"{module}.{one.__name__}"] = _on_numbers(one)
-    rows |= {"operator.not_": not_row, "operator.truth": truth, "builtins.len": length, "__len__": length}
+    rows |= {
+        "builtins.type": kind,
+        "clew.capture.bytecode.try_blocks.attempt": attempted,
+        "operator.not_": not_row,
+        "operator.truth": truth,
+        "builtins.len": length,
+        "__len__": length,
+    }
     rows |= dict.fromkeys(("operator.is_", "operator.is_not", "operator.contains"), identity)
     table.rows = rows | table.rows

@@ -7,12 +7,21 @@ understand: dtypes and devices are their names. Nothing of the framework is left
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.ir.guests import guest, package_of
 from clew.ir.node import Node
 from clew.translate.rows.table import Table
+from clew.translate.values import Opaque
+
+if TYPE_CHECKING:
+    from clew.translate.translator import Translator
+    from clew.translate.writer import Writer
+
+
+Special = Callable[["Translator", Node, Any, Any], Any]
 
 
 class Source:
@@ -22,8 +31,8 @@ class Source:
     table: Table
     implied: tuple[str, ...] = ()
     """Functions of guards that say no more than the dtypes and ranks which the translation is guarded on."""
-    foldable: tuple[Any, ...] = ()
-    """Functions that are computed at once where their arguments are plain."""
+    enters_nests = False
+    """Whether containers of arrays among the arguments are taken apart as the example has them."""
 
     def names(self, node: Node) -> list[str]:
         """The names under which the row of a call may stand, the most exact one first."""
@@ -43,9 +52,17 @@ class Source:
         short = full.removeprefix(f"{self.framework}.")
         return self.spellings(short)
 
+    def names_of(self, function: Any) -> list[str]:
+        """The names under which the row of a function may stand."""
+        return self.spellings(getattr(function, "__name__", str(function)))
+
     def spellings(self, name: str) -> list[str]:
         """A name without the package, and shorter forms of it."""
         return [name, name.rpartition(".")[2]]
+
+    def special(self, node: Node) -> Special | None:
+        """What translates a call that needs to know the translator: those that are given functions."""
+        return None
 
     def constant(self, value: Any) -> Any:
         """A plain value of the source as rows understand it."""
@@ -55,9 +72,29 @@ class Source:
         """The result of a call of the framework's own on plain values, if that is plain; else ``NOTHING``."""
         return NOTHING
 
+    def is_opaque(self, dtype: str) -> bool:
+        """Whether arrays of a dtype hold no numbers."""
+        return False
+
+    def opaque(self, writer: Writer, made: Node) -> Any:
+        """What stands for an array that holds no numbers."""
+        return Opaque(writer, made)
+
+    def completed(self, writer: Writer, wanted: Any, value: Any) -> Any:
+        """What a row gave, as the source has it."""
+        return value
+
     def written(self, node: Node) -> tuple[str, int] | None:
         """The name of the function that gives what a call writes, and which argument it is written into."""
         return None
+
+    def counts(self, node: Node) -> bool:
+        """Whether how many items a call gives depends on the data."""
+        return False
+
+    def target(self, node: Node) -> Any:
+        """What a call writes into."""
+        return node.args[0]
 
     def may_share(self, node: Node) -> bool:
         """Whether what a call gives may lie in the memory of its first argument."""

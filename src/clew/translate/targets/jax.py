@@ -173,6 +173,9 @@ class JaxNamespace(Namespace):
         values, places = self.writer.call(jax.lax.top_k, x, count)
         return values, places
 
+    def erfc(self, x: Array) -> Array:
+        return self._nn(jax.scipy.special.erfc, x)
+
     # ---- random numbers ----------------------------------------------------------------------------------------------
 
     def draw(self, kind: str, shape: tuple[Any, ...], dtype: str, **given: Any) -> Array:

@@ -32,6 +32,9 @@ class Namespace:
     jits = False
     """Whether the framework compiles programs whose arrays have no values yet, so that Python cannot ask for them."""
 
+    differentiates = True
+    """Whether the framework can take derivatives of the program."""
+
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
         self.wanted: Any = None
@@ -313,6 +316,38 @@ class Namespace:
         if empty is not None:
             weights = self.where(empty, 0.0, weights)
         return self.matmul(weights, v)
+
+    def nonzero_places(self, x: Array, count: int) -> tuple[Array, ...]:
+        """Where an array is not zero, an array for each axis; ``count`` items in the example."""
+        raise Untranslatable("how many items it gives depends on the data")
+
+    def unique_counts(self, x: Array) -> tuple[Array, Array]:
+        """The different integers of an array in order, and how often each is there."""
+        raise Untranslatable("how many items it gives depends on the data")
+
+    def counts_of(self, x: Array, weights: Any, least: Any, wanted: Any) -> Array:
+        """How often each number from zero on is there."""
+        raise Untranslatable("how many items it gives depends on the data")
+
+    def masked(self, x: Array, mask: Array) -> Any:
+        """The node of the items where a mask holds."""
+        raise Untranslatable("how many items a mask takes depends on the data")
+
+    def set_masked(self, x: Array, mask: Array, value: Array) -> Array:
+        """An array with other items where a mask holds."""
+        raise Untranslatable("how many items a mask takes depends on the data")
+
+    def erfc(self, x: Array) -> Array:
+        """One less the error function, also where that is close to one."""
+        raise Untranslatable(f"{self.framework} has no complementary error function")
+
+    def tape(self) -> Any:
+        """The target's record of what it computes, from which it takes slopes; None if it has functions for that."""
+        return None
+
+    def derivative(self, name: str) -> Any:
+        """The target's function that makes derivatives of functions: ``grad_and_value``, ``jacrev``, ``jvp``."""
+        raise Untranslatable(f"{self.framework} takes no derivatives of functions")
 
 
 _memory: dict[Any, Any] = {}

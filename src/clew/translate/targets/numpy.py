@@ -26,6 +26,7 @@ _DTYPES = frozenset(
 )
 _AT = {"add": numpy.add.at, "multiply": numpy.multiply.at, "max": numpy.maximum.at, "min": numpy.minimum.at}
 
+_ERFC = importlib.import_module("scipy.special").erfc if importlib.util.find_spec("scipy") else None
 _ERF = importlib.import_module("scipy.special").erf if importlib.util.find_spec("scipy") else None
 
 
@@ -35,6 +36,7 @@ class NumpyNamespace(Namespace):
     framework = "numpy"
     library = numpy
     key_name = "rng"
+    differentiates = False
 
     def dtype(self, name: str) -> str:
         if name not in _DTYPES:
@@ -45,9 +47,14 @@ class NumpyNamespace(Namespace):
         return numpy.bool_ if name == "bool" else getattr(numpy, self.dtype(name))
 
     def infer(self, function: Any, args: Any, kwargs: Any) -> Any:
-        given, named = mapped((args, kwargs), _zeros)
         with numpy.errstate(all="ignore"):
-            return mapped(function(*given, **named), _spec)
+            for example in (_zeros, _units):
+                given, named = mapped((args, kwargs), example)
+                try:
+                    return mapped(function(*given, **named), _spec)
+                except numpy.linalg.LinAlgError:
+                    continue  # of matrices of zeros
+        raise Untranslatable(f"numpy finds no example for {getattr(function, '__name__', function)}")
 
     def convert(self, value: Any) -> Any:
         array = numpy.asarray(value)
@@ -149,6 +156,12 @@ class NumpyNamespace(Namespace):
         places = (..., *(slice(None, None, step) for step in steps))
         return self.at_set(wide, places, x)
 
+    def erfc(self, x: Array) -> Array:
+        if _ERFC is None:
+            raise Untranslatable("numpy has no error function; SciPy has one: pip install scipy")
+        made: Array = self.writer.call(_ERFC, x)
+        return made
+
     # ---- random numbers ----------------------------------------------------------------------------------------------
 
     def draw(self, kind: str, shape: tuple[Any, ...], dtype: str, **given: Any) -> Array:
@@ -177,6 +190,11 @@ def _example(leaf: Any) -> Any:
 
 def _zeros(leaf: Any) -> Any:
     return numpy.zeros(leaf.shape, leaf.dtype) if isinstance(leaf, Spec) else leaf
+
+
+def _units(leaf: Any) -> Any:
+    zeros = _zeros(leaf)
+    return zeros + numpy.eye(*zeros.shape[-2:], dtype=zeros.dtype) if getattr(zeros, "ndim", 0) > 1 else zeros
 
 
 def _spec(found: Any) -> Any:

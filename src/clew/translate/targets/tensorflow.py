@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -59,6 +60,11 @@ class TensorflowNamespace(Namespace):
         own = getattr(type(self), f"as_{name}", None)
         if own is not None:
             return own(self, *args, **kwargs)
+        if name == "linalg.solve":
+            return self.call_linalg_solve(*args)
+        if name.startswith("fft."):
+            kind = name.removeprefix("fft.")
+            return (self.call_fft_all if kind[-1] in "2n" else self.call_fft)(kind, *args, **kwargs)
         function = self.function(name)
         if function is None:
             raise Untranslatable(f"tensorflow has no row for {name}")
@@ -75,7 +81,11 @@ class TensorflowNamespace(Namespace):
 
     def infer(self, function: Any, args: Any, kwargs: Any) -> Any:
         given, named = mapped((args, kwargs), _zeros)
-        return mapped(function(*given, **named), _spec)
+        try:
+            return mapped(function(*given, **named), _spec)
+        except tf.errors.InvalidArgumentError:  # matrices of zeros have no inverse
+            given, named = mapped((args, kwargs), _units)
+            return mapped(function(*given, **named), _spec)
 
     def convert(self, value: Any) -> Any:
         return tf.constant(value)
@@ -228,10 +238,12 @@ class TensorflowNamespace(Namespace):
         return [x[(*cut, slice(low, high))] for low, high in itertools.pairwise(ends)]
 
     def as_pad(self, x: Array, widths: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
+        if mode in ("edge", "wrap"):
+            return self._padded(x, widths, mode)
         if mode not in ("constant", "reflect"):
             raise Untranslatable(f"tensorflow has no padding by {mode}")
         value = {"constant_values": constant_values} if mode == "constant" and constant_values else {}
-        return self.writer.call(tf.pad, x, [list(pair) for pair in widths], mode=mode.upper(), **value)
+        return self.writer.call(tf.pad, x, self._pairs(x, widths), mode=mode.upper(), **value)
 
     def as_repeat(self, x: Array, count: Any, axis: Any = None, **given: Any) -> Any:
         return self.writer.call(tf.repeat, x, count, axis=axis)
@@ -388,6 +400,124 @@ class TensorflowNamespace(Namespace):
             return self._drawn(generator, "uniform", shape, dtype, minval=given["low"], maxval=given["high"])
         return self._drawn(generator, kind, shape, floats)
 
+    # ---- NumPy's functions in TensorFlow's words, further ones -------------------------------------------------------
+
+    def nonzero_places(self, x: Array, count: int) -> tuple[Array, ...]:
+        node = self.writer.node("call_function", tf.where, (x,))
+        found = self.writer.wrap(node, Spec((count, x.ndim), "int64"), False)
+        return tuple(found[:, axis] for axis in range(x.ndim))
+
+    def unique_counts(self, x: Array) -> tuple[Array, Array]:
+        node = self.writer.node("call_function", tf.unique_with_counts, (self.as_sort(x), tf.int64))
+        values, _, counts = self.writer.wrap(node, (Spec((2,), x.dtype), *(Spec((2,), "int64"),) * 2), False)
+        return values, counts
+
+    def counts_of(self, x: Array, weights: Any, least: Any, wanted: Any) -> Array:
+        given = {"dtype": tf.int32} if weights is None else {"weights": weights}
+        node = self.writer.node(
+            "call_function", tf.math.bincount, (self.cast(x, "int32"),), {**given, "minlength": least}
+        )
+        made: Array = self.writer.wrap(node, Spec(wanted.shape, "int32" if weights is None else weights.dtype), False)
+        return made
+
+    def masked(self, x: Array, mask: Array) -> Any:
+        return self.writer.node("call_function", tf.boolean_mask, (x, mask))
+
+    def set_masked(self, x: Array, mask: Array, value: Array) -> Array:
+        places = self.writer.node("call_function", tf.where, (mask,))
+        node = self.writer.node("call_function", tf.tensor_scatter_nd_update, (x, places, value))
+        made: Array = self.writer.wrap(node, x.spec, True)
+        return made
+
+    def tape(self) -> Any:
+        return self.writer.node("call_function", tf.GradientTape, ())
+
+    def as_diff(self, x: Array, n: int = 1, axis: int = -1) -> Any:
+        front = (slice(None),) * (axis % x.ndim)
+        for _ in range(n):
+            x = x[(*front, slice(1, None))] - x[(*front, slice(None, -1))]
+        return x
+
+    def operate(self, function: Any, *args: Any) -> Any:
+        bits = {operator.lshift: tf.bitwise.left_shift, operator.rshift: tf.bitwise.right_shift}
+        if function not in bits:
+            return super().operate(function, *args)
+        dtype = next(one.dtype for one in args if isinstance(one, Array))
+        return self.writer.call(bits[function], *(self.as_array(one, dtype) for one in args))
+
+    def _pairs(self, x: Array, widths: Any) -> list[list[Any]]:
+        """How many items are added before and after, for each axis."""
+        if not isinstance(widths, (tuple, list)):
+            return [[widths, widths]] * x.ndim
+        if len(widths) == 2 and not isinstance(widths[0], (tuple, list)):
+            return [list(widths)] * x.ndim
+        pairs = [list(pair) if isinstance(pair, (tuple, list)) else [pair, pair] for pair in widths]
+        return pairs * x.ndim if len(pairs) == 1 else pairs
+
+    def _padded(self, x: Array, widths: Any, mode: str) -> Array:
+        """Items of the array itself at the ends."""
+        for axis, (low, high) in enumerate(self._pairs(x, widths)):
+            if low == 0 and high == 0:
+                continue
+            size = x.size(axis)
+            places = self._made(tf.range, -low, size + high)
+            places = places % size if mode == "wrap" else self._made(tf.clip_by_value, places, 0, size - 1)
+            x = self._made(tf.gather, x, places, axis=axis)
+        return x
+
+    def as_concatenate(self, arrays: Any, axis: Any = 0) -> Any:
+        return self.writer.call(tf.concat, arrays, axis=axis)
+
+    def as_tril(self, x: Array, k: Any = 0) -> Any:
+        return self._triangle(tnp.tril, x, k)
+
+    def as_triu(self, x: Array, k: Any = 0) -> Any:
+        return self._triangle(tnp.triu, x, k)
+
+    def _triangle(self, function: Any, x: Array, k: Any) -> Any:
+        if x.dtype != "bool":
+            return self.writer.call(function, x, k)
+        return self.astype(self._made(function, self.astype(x, "int32"), k), "bool")
+
+    def as_sort(self, x: Array, axis: int = -1, stable: Any = None) -> Any:
+        return self.as_take_along_axis(x, self.as_argsort(x, axis), axis)
+
+    def as_searchsorted(self, x: Array, values: Any, side: str = "left") -> Any:
+        values = values if isinstance(values, Array) else self.as_array(values, x.dtype)
+        if values.dtype != x.dtype:
+            raise Untranslatable("places in an order of another dtype")
+        flat = self.reshape(values, (-1,))
+        return self.reshape(self.writer.call(tf.searchsorted, x, flat, side=side), values.shape)
+
+    def call_linalg_solve(self, a: Array, b: Array) -> Any:
+        """The solution of a linear system; a vector is a matrix of one column."""
+        if b.ndim != 1:
+            return self.writer.call(tf.linalg.solve, a, b)
+        found = self.writer.call(tf.linalg.solve, a, self.expand_dims(b, -1))
+        return self.squeeze(found, axis=-1)
+
+    def call_fft(self, kind: str, x: Array, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+        """A Fourier transform along the last axis."""
+        if norm not in (None, "backward") or axis not in (-1, x.ndim - 1):
+            raise Untranslatable("a Fourier transform of another norm, or along another axis")
+        if kind in ("rfft", "irfft"):
+            length = {} if n is None else {"fft_length": [n]}
+            return self.writer.call(getattr(tf.signal, kind), x, **length)
+        if n is not None:
+            raise Untranslatable("a Fourier transform of another length")
+        wide = "complex128" if x.dtype in ("float64", "complex128") else "complex64"
+        return self.writer.call(getattr(tf.signal, kind), self.cast(x, wide))
+
+    def call_fft_all(self, kind: str, x: Array, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+        """A Fourier transform along the last two axes."""
+        if s is not None or norm is not None or axes not in (None, (-2, -1)) or (kind.endswith("n") and x.ndim != 2):
+            raise Untranslatable("a Fourier transform of another size, or along other axes")
+        kind = kind.replace("n", "2d").replace("fft2", "fft2d").replace("2dd", "2d")
+        if kind.startswith(("rfft", "irfft")):
+            return self.writer.call(getattr(tf.signal, kind), x)
+        wide = "complex128" if x.dtype in ("float64", "complex128") else "complex64"
+        return self.writer.call(getattr(tf.signal, kind), self.cast(x, wide))
+
     def _drawn(self, generator: Any, name: str, shape: Any, dtype: str, **given: Any) -> Any:
         node = self.writer.node("call_method", name, (generator, shape), {**given, "dtype": self.dtype_object(dtype)})
         return self.writer.wrap(node, Spec(tuple(mapped(shape, _example)), dtype), False)
@@ -403,6 +533,13 @@ def _name(dtype: Any) -> str:
 
 def _zeros(leaf: Any) -> Any:
     return tf.zeros(leaf.shape, leaf.dtype) if isinstance(leaf, Spec) else leaf
+
+
+def _units(leaf: Any) -> Any:
+    zeros = _zeros(leaf)
+    if not isinstance(leaf, Spec) or len(leaf.shape) < 2 or leaf.dtype == "bool":
+        return zeros
+    return zeros + tf.eye(*leaf.shape[-2:], dtype=leaf.dtype)
 
 
 def _spec(found: Any) -> Any:

@@ -7,12 +7,15 @@ asked of torch on the meta device. Branches and loops stay Python's; random numb
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 
+from clew.capture.state.slots import assign
+from clew.ir.arguments import nested_graphs
 from clew.ir.graph import Graph
 from clew.runtime.torch_captured import callable_of
 from clew.translate.refusals import Untranslatable
@@ -70,10 +73,14 @@ class TorchNamespace(Namespace):
 
     def infer(self, function: Any, args: Any, kwargs: Any) -> Any:
         given, named = mapped((args, kwargs), _meta)
+        if function is operator.getitem:
+            given = (given[0], mapped(args[1], _meta_index))
         with torch.no_grad():
             return mapped(function(*given, **named), _spec)
 
     def convert(self, value: Any) -> Any:
+        if getattr(value, "dtype", None) is not None and value.dtype.name == "bfloat16":
+            return torch.tensor(value.astype("float32")).to(torch.bfloat16)
         return torch.tensor(value)
 
     def common(self, *values: Any) -> str | None:
@@ -126,7 +133,7 @@ class TorchNamespace(Namespace):
 
     def at_set(self, x: Array, index: Any, value: Any, how: str = "set") -> Array:
         if how not in ("set", "add"):
-            raise Untranslatable(f"torch has no {how} at items that are given by several indices")
+            return self._reduced_at(x, index, value, how)
         if how == "add" and not any(isinstance(one, Array) for one in _parts(index)):
             value, how = super().getitem(x, index) + value, "set"
         made: Array = self.writer.method("clone", x)
@@ -189,8 +196,8 @@ class TorchNamespace(Namespace):
 
     def as_pad(self, x: Array, widths: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
         modes = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
-        if mode not in modes or (mode != "constant" and x.ndim < 2):
-            raise Untranslatable(f"torch has no padding of this rank by {mode}")
+        if mode not in modes:
+            raise Untranslatable(f"torch has no padding by {mode}")
         pairs = [widths] * x.ndim if not isinstance(widths, (tuple, list)) else list(widths)
         pairs = pairs * x.ndim if len(pairs) == 1 else pairs
         if len(pairs) == 2 and not isinstance(pairs[0], (tuple, list)):
@@ -199,6 +206,10 @@ class TorchNamespace(Namespace):
         while len(flat) > 2 and flat[-2:] == [0, 0]:
             flat = flat[:-2]
         value = {"value": constant_values} if mode == "constant" and constant_values else {}
+        if mode != "constant" and x.ndim <= len(flat) // 2:  # torch takes the first axes for a batch and channels
+            wide = self.as_expand_dims(x, 0)
+            found = self.writer.call(torch.nn.functional.pad, wide, tuple(flat), mode=modes[mode])
+            return self.as_squeeze(found, 0)
         return self.writer.call(torch.nn.functional.pad, x, tuple(flat), mode=modes[mode], **value)
 
     def as_clip(self, x: Array, low: Any = None, high: Any = None, **named: Any) -> Any:
@@ -307,8 +318,7 @@ class TorchNamespace(Namespace):
 
     def conv(self, x: Array, weight: Array, **given: Any) -> Array:
         count = x.ndim - 2
-        if set(given.get("spread", (1,))) != {1}:
-            raise Untranslatable("a transposed convolution into torch")
+        x = self._spread_out(x, tuple(given.get("spread", (1,))))
         flat = [one for pair in reversed(given["padding"]) for one in pair]
         x = self._made(torch.nn.functional.pad, x, tuple(flat)) if any(flat) else x
         function = getattr(torch.nn.functional, f"conv{count}d")
@@ -328,6 +338,71 @@ class TorchNamespace(Namespace):
             return self._made(torch.randint, given["low"], given["high"], shape, dtype=self.dtype_object(dtype))
         function = torch.rand if kind == "uniform" else torch.randn
         return self._made(function, shape, dtype=self.dtype_object(dtype))
+
+    def _reduced_at(self, x: Array, index: Any, value: Any, how: str) -> Array:
+        """Items made a minimum, maximum or product with others, at the rows that one array of indices tells."""
+        words = {"max": "amax", "min": "amin", "multiply": "prod"}
+        if how not in words or not isinstance(index, Array) or index.ndim != 1 or index.dtype == "bool":
+            raise Untranslatable(f"torch has no {how} at items that are given by several indices")
+        value = value if isinstance(value, Array) else self.as_array(value, x.dtype)
+        value = self.as_broadcast_to(value, (index.size(0), *x.shape[1:]))
+        return self._made(torch.index_reduce, x, 0, self.cast(index, "int64"), value, words[how])
+
+    def _spread_out(self, x: Array, steps: tuple[int, ...]) -> Array:
+        """Zeros between the items of the axes behind the second."""
+        for axis, step in enumerate(steps, 2):
+            if step != 1:
+                sizes = x.shape
+                wide = self._made(torch.nn.functional.pad, self.as_expand_dims(x, axis + 1),
+                                  (0, 0) * (x.ndim - 1 - axis) + (0, step - 1))  # fmt: skip
+                wide = self.as_reshape(wide, (*sizes[:axis], sizes[axis] * step, *sizes[axis + 1 :]))
+                x = wide[(*(slice(None),) * axis, slice(None, (sizes[axis] - 1) * step + 1))]
+        return x
+
+    def windows(self, x: Array, how: str, **given: Any) -> Array:
+        if not self.is_floating(x):
+            raise Untranslatable("a pool of integers")
+        count = len(given["window"])
+        lowest = -float("inf") if how == "max" else 0.0
+        flat = [one for pair in reversed(given["padding"]) for one in pair]
+        x = self._made(torch.nn.functional.pad, x, tuple(flat), value=lowest) if any(flat) else x
+        window, stride = tuple(given["window"]), tuple(given["stride"])
+        if how == "max":
+            function = getattr(torch.nn.functional, f"max_pool{count}d")
+            return self._made(function, x, window, stride=stride, dilation=tuple(given["dilation"]))
+        if set(given["dilation"]) != {1}:
+            raise Untranslatable("sums of windows with holes")
+        found = self._made(getattr(torch.nn.functional, f"avg_pool{count}d"), x, window, stride=stride)
+        return found * float(math.prod(window))
+
+    def nonzero_places(self, x: Array, count: int) -> tuple[Array, ...]:
+        node = self.writer.node("call_function", torch.nonzero, (x,), {"as_tuple": True})
+        found = self.writer.wrap(node, (Spec((count,), "int64"),) * x.ndim, False)
+        return tuple(found)
+
+    def unique_counts(self, x: Array) -> tuple[Array, Array]:
+        node = self.writer.node("call_function", torch.unique, (x,), {"return_counts": True})
+        values, counts = self.writer.wrap(node, (Spec((2,), x.dtype), Spec((2,), "int64")), False)
+        return values, counts
+
+    def counts_of(self, x: Array, weights: Any, least: Any, wanted: Any) -> Array:
+        given = {} if weights is None else {"weights": weights}
+        node = self.writer.node("call_function", torch.bincount, (x,), {**given, "minlength": least})
+        dtype = "int64" if weights is None else weights.dtype
+        made: Array = self.writer.wrap(node, Spec(wanted.shape, dtype), False)
+        return made
+
+    def masked(self, x: Array, mask: Array) -> Any:
+        return self.writer.node("call_function", operator.getitem, (x, mask))
+
+    def set_masked(self, x: Array, mask: Array, value: Array) -> Array:
+        return self.at_set(x, mask, value)
+
+    def erfc(self, x: Array) -> Array:
+        return self._made(torch.special.erfc, x)
+
+    def derivative(self, name: str) -> Any:
+        return getattr(torch.func, name)
 
 
 def _sort(x: Any, axis: int) -> Any:
@@ -354,6 +429,12 @@ def _meta(leaf: Any) -> Any:
     return torch.empty(leaf.shape, dtype=getattr(torch, leaf.dtype), device="meta") if isinstance(leaf, Spec) else leaf
 
 
+def _meta_index(leaf: Any) -> Any:
+    """An index without axes is a number: torch asks for it."""
+    is_number = isinstance(leaf, Spec) and not leaf.shape and leaf.dtype != "bool"
+    return 0 if is_number else _meta(leaf)
+
+
 def _spec(found: Any) -> Any:
     return Spec(tuple(found.shape), _name(found.dtype)) if isinstance(found, torch.Tensor) else found
 
@@ -378,8 +459,22 @@ class _Weights(torch.nn.Module):
                 setattr(owner, name, value)
 
 
+def _renamed(graph: Graph, held: dict[str, Any]) -> dict[str, Any]:
+    """What a module holds, by names that no method of modules has."""
+    names = {path: f"{path}_" for path in held if hasattr(torch.nn.Module, path.rpartition(".")[2])}
+    for one in (graph, *nested_graphs(graph)) if names else ():
+        for node in one.nodes:
+            if node.op == "get_attr":
+                node.target = names.get(str(node.target), node.target)
+            elif node.op == "call_function" and node.target is assign:
+                owner, path, value = node.args
+                node.args = (owner, names.get(path, path), value)
+    return {names.get(path, path): value for path, value in held.items()}
+
+
 def make(graph: Graph, params: dict[str, Any], state: dict[str, Any], name: str, kinds: Iterable[type]) -> Any:
     """The module of a translated graph; a function where it holds nothing."""
+    params, state = _renamed(graph, params), _renamed(graph, state)
     weights = _Weights(params, state) if params or state else None
     return callable_of(weights, {}, graph, name, (), False)
 

@@ -308,6 +308,14 @@ def flow_recursion(x):
     return down(x, 0)
 
 
+@program(KIND, (A, 4), (B, 0), (A, 1), (A, 2), (A, 9))
+def flow_recursion_on_a_number(x, count):
+    def halved(value, left):
+        return value if left == 0 else halved(value * 0.5 + 1, left - 1)
+
+    return halved(x, count)
+
+
 @program(KIND, *CALLS)
 def flow_errstate(x):
     with np.errstate(divide="ignore", invalid="ignore"):

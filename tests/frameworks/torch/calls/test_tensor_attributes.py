@@ -95,3 +95,21 @@ def test_branches_that_put_attributes():
             assert graph(x).way == program(x).way
         except GuardError:
             continue
+
+
+def test_guards_name_the_attributes_that_the_program_asks_for():
+    def program(x):
+        try:
+            return x * x.scale
+        except AttributeError:
+            return x + 1
+
+    scaled = torch.ones(2)
+    scaled.scale, scaled.other = 3, "not asked for"
+    captured = clew.trace(program, (scaled,))
+    assert "x.scale == 3" in str(captured.guards) and "other" not in str(captured.guards)
+    plain = clew.trace(program, (torch.ones(2),))
+    with pytest.raises(GuardError, match=r"not hasattr\(x, 'scale'\)"):
+        plain(scaled)
+    del scaled.scale
+    assert torch.equal(plain(scaled), torch.full((2,), 2.0))

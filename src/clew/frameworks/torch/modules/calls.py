@@ -22,6 +22,7 @@ from clew.frameworks.torch.entry_guards import is_plain_tensor
 from clew.frameworks.torch.modules.hooks import count_of_global_hooks, has_own_hooks
 from clew.frameworks.torch.modules.state import Modules, check_entered, tensors_held, tensors_in
 from clew.frameworks.torch.recorder import TorchRecorder
+from clew.frameworks.torch.refusals import refusal
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
 from clew.ir.module_calls import note_call
@@ -93,6 +94,11 @@ class ModuleCalls:
     def call(self, original: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a module: one node for a leaf, its inside for any other."""
         path = self.paths.get(module)
+        if path is None and isinstance(module, torch.jit.ScriptModule):
+            raise refusal(
+                "a module that torch.jit has compiled, and that is no part of the program's own module,",
+                "what it computes and changes is not seen",
+            )
         if path is None or not self._is_one_node(module, path):
             return self._enter_module(original, module, path, args, kwargs)
         if self._must_enter(module) or (self._can_enter(module) and self._matters_inside(module, sys._getframe(1))):

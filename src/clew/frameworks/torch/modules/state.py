@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 import operator
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -176,7 +176,7 @@ def all_places(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
 def tensors_in(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     """The tensors that a module itself holds, by name: parameters, buffers, and those in plain attributes."""
     held = vars(module)
-    holders = (held["_parameters"], held["_buffers"], held)
+    holders = (held.get("_parameters") or module._parameters, held.get("_buffers") or module._buffers, held)
     return [
         item
         for holder in holders
@@ -188,10 +188,13 @@ def tensors_in(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
 def tensors_held(module: torch.nn.Module) -> list[tuple[str, int]]:
     """The names of a module's own parameters and buffers, and which tensors they are."""
     held = object.__getattribute__(module, "__dict__")  # past the watch on what the program reads
+    if type(held.get("_parameters")) not in _TABLES:  # of what torch.jit has compiled nobody puts others there
+        return []
     found = [(name, id(value)) for name, value in held["_parameters"].items()]
     return found + [(name, id(value)) for name, value in held["_buffers"].items()] if held["_buffers"] else found
 
 
+_TABLES = frozenset({dict, OrderedDict})
 _NO_TENSORS = frozenset({*SIMPLE, dict, set, OrderedDict, list, tuple})
 
 
@@ -264,7 +267,9 @@ class ModulesAround:
     """What modules around a program were when it was captured: their parts, classes, modes and hooks, and the settings
     of torch's own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places."""
 
-    def __init__(self, module: torch.nn.Module, lifted: Container[tuple[int, str]]) -> None:
+
+    def __init__(self, module: torch.nn.Module, lifted: Collection[tuple[int, str]]) -> None:
+        self._lifted = lifted
         self._kept: list[tuple[Any, Any, Any]] = []
         self._parts = list(module.modules())
         self._holders = [vars(part) for part in self._parts]
@@ -325,7 +330,12 @@ class ModulesAround:
         return same and all(getattr(kind, "forward", None) is method for kind, method in self._methods)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ModulesAround:
-        return self  # a copy of a function uses the same modules
+        """A copy of a function uses the same modules; where these have been copied, their copies are meant."""
+        module = memo.get(id(self._parts[0])) if self._parts else None
+        if module is None:
+            return self
+        copies = {key: id(memo[key]) for key, _ in self._lifted if key in memo}
+        return ModulesAround(module, {(copies[key], name) for key, name in self._lifted if key in copies})
 
     def __repr__(self) -> str:
         return "modules as they were"

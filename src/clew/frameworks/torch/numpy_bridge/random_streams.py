@@ -131,6 +131,10 @@ class Generators:
         """Note where a generator stands before the run."""
         self._expected.setdefault(id(generator), (generator, generator.get_state()))
 
+    def watches(self, generator: Any) -> bool:
+        """Whether a generator was there before the run, in a variable or in an attribute."""
+        return id(generator) in self._expected
+
     def drawn(self, generator: Any) -> None:
         """A recorded call has drawn from a generator."""
         if id(generator) in self._expected:

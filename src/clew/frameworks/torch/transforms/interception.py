@@ -12,6 +12,7 @@ import functools
 import operator
 import sys
 from collections.abc import Callable
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -368,7 +369,8 @@ def _entered(recorder: TorchRecorder, cls: Any, args: tuple[Any, ...]) -> Any:
 def _install_autograd(patches: Patches, current: Current) -> None:
     patches.on_method(torch.nn.Module, "__setattr__", functools.partial(_set, current=current))
     patches.on_method(torch.Tensor, "__hash__", functools.partial(_hash, current=current))
-    patches.on_class(torch.autograd.Function, "apply", functools.partial(_apply_function, current=current))
+    apply = vars(torch.autograd.Function)["apply"].__func__  # in its body: programs keep ``Own.apply`` by other names
+    patches.in_body(apply, functools.partial(_apply_function, current=current))
     patches.on_class(torch.jit.ScriptFunction, "__call__", functools.partial(_script, current=current))
 
 
@@ -386,17 +388,17 @@ def _script(original: Any, current: Current) -> Any:
     return __call__
 
 
-def _apply_function(original: Any, current: Current) -> Any:
+def _apply_function(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     """``Function.apply`` may stay one call."""
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = current()
-        function = original.__get__(None, cls)
         if recorder is None:
-            return function(*args, **kwargs)
+            return original(cls, *args, **kwargs)
+        function = MethodType(vars(torch.autograd.Function)["apply"].__func__, cls)
         return record_apply(recorder, cls, function, args, kwargs)
 
-    return classmethod(apply)
+    return apply
 
 
 def _hash(original: Callable[[Any], int], current: Current) -> Callable[[Any], int]:
