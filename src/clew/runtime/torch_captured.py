@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from clew.capture.captured import Captured
-from clew.capture.state.containers import contents, follows, refill
+from clew.capture.state.containers import AMBIENT, contents, follows, refill
 from clew.capture.state.slots import ROOT
 from clew.capture.state.writes import refused_when_raising
 from clew.codegen.python import CodeGen, PythonCode
@@ -322,7 +322,7 @@ def copied(value: Any, copies: dict[int, Any]) -> Any:
         return copies[id(value)]
     if type(value) is tuple:
         return tuple(copied(item, copies) for item in value)
-    if isinstance(value, (torch.Tensor, torch.nn.Module)) or not follows(value):
+    if isinstance(value, (torch.Tensor, torch.nn.Module, *AMBIENT)) or not follows(value):
         return value
     twin = copies[id(value)] = copy.copy(value)
     refill(twin, {key: copied(part, copies) for key, part in contents(value).items()})

@@ -1,7 +1,8 @@
-"""What a program holds under another name, or finds in another place: autograd functions kept as ``Own.apply``, generators
-in attributes, numbers of tensors among the keys of a dict, divisors that may be zero, parts that are replaced."""
+"""What a program holds under another name, or finds in another place: autograd functions kept as ``Own.apply``,
+generators in attributes, numbers of tensors among the keys of a dict, divisors that may be zero, earlier captures."""
 
 import functools
+import threading
 
 import torch
 from torch import nn
@@ -53,9 +54,7 @@ def _():
         def forward(self, x):
             return self.activation(x, 0.5).sum()
 
-    return Case(
-        make=lambda: Model(AtLeast.apply), example=leaf(1.0, 0.3), others=[leaf(0.2, 0.0, 4.0)], gradients=True
-    )
+    return Case(make=lambda: Model(AtLeast.apply), example=leaf(1.0, 0.3), others=[leaf(0.2, 0.0, 4.0)], gradients=True)
 
 
 @program("own_backward_in_a_closure_and_a_partial", kind="autograd")
@@ -148,7 +147,11 @@ def _():
     return Case(
         f,
         example=lambda: call(torch.ones(6, 2), 2),
-        others=[lambda: call(torch.ones(6, 2), 0), lambda: call(torch.ones(5, 2), 2), lambda: call(torch.ones(6, 2), 3)],
+        others=[
+            lambda: call(torch.ones(6, 2), 0),
+            lambda: call(torch.ones(5, 2), 2),
+            lambda: call(torch.ones(6, 2), 3),
+        ],
     )
 
 
@@ -163,7 +166,11 @@ def _():
             return self.part(x) * 2
 
     return Case(
-        make=Model, example=ROWS[0], others=[ROWS[1], ROWS[0]], state=lambda model: model.part.state_dict(), gradients=True
+        make=Model,
+        example=ROWS[0],
+        others=[ROWS[1], ROWS[0]],
+        state=lambda model: model.part.state_dict(),
+        gradients=True,
     )
 
 
@@ -243,3 +250,40 @@ def _():
         others=[lambda: call(torch.tensor([100.0, 200.0, 300.0])), lambda: call(torch.tensor([1.0, 2.0, 3.0]))],
         state=lambda: best,
     )
+
+
+@torch.library.custom_op("clew_ledger::count_up", mutates_args={"x"})
+def count_up(x: torch.Tensor) -> None:
+    x.add_(1)
+
+
+@program("operator_of_the_user_writes", kind="inplace")
+def _():
+    total = torch.zeros(3)
+
+    def f(x):
+        count_up(x)
+        torch.ops.clew_ledger.count_up(total)
+        return x * 2 + total
+
+    return Case(
+        f,
+        example=lambda: call(torch.ones(3)),
+        others=[lambda: call(torch.zeros(3)), lambda: call(torch.ones(2, 3))],
+        state=lambda: total,
+    )
+
+
+@program("values_of_a_thread_in_a_module", kind="state")
+def _():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.own = threading.local()
+            self.own.calls = 0
+
+        def forward(self, x):
+            self.own.calls += 1
+            return x * self.own.calls
+
+    return Case(make=Model, example=ROWS[0], others=[ROWS[1], ROWS[0]], state=lambda model: model.own.calls)

@@ -45,7 +45,8 @@ _FOREIGN = FRAMEWORK_PACKAGES | frozenset(
     "builtins functools logging threading weakref re inspect enum clew "
     "optree typing ast dis io contextlib contextvars pathlib os sys concurrent asyncio multiprocessing loguru".split()
 )
-_AMBIENT = (contextvars.ContextVar, threading.local)
+AMBIENT = (contextvars.ContextVar, threading.local)
+"""What holds other values in other contexts or threads, and cannot be copied."""
 TEXTS = (io.StringIO, io.BytesIO)
 _WEAK = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)
 FILES = (io.TextIOWrapper, io.BufferedIOBase, io.RawIOBase)
@@ -91,7 +92,7 @@ def follows(value: Any) -> bool:
 @functools.lru_cache(maxsize=4096)
 def is_followed(kind: Any) -> bool:
     """Whether the parts of a class's values are looked at."""
-    if kind in _CONTAINERS or issubclass(kind, (*_AMBIENT, contextlib.ExitStack)):
+    if kind in _CONTAINERS or issubclass(kind, (*AMBIENT, contextlib.ExitStack)):
         return True
     is_foreign = kind.__module__.partition(".")[0] in _FOREIGN
     if is_foreign or issubclass(kind, (*CODE, MethodType, *SIMPLE, tuple, enum.Enum)) or _array_class(kind) is not None:
@@ -347,7 +348,7 @@ def same_contents(now: Contents, before: Contents) -> bool:
 @functools.lru_cache(maxsize=4096)
 def is_plain_object(kind: Any) -> bool:
     """Whether all that objects of a class hold is in their dict."""
-    holding = (list, dict, set, deque, contextvars.ContextVar, *_AMBIENT)
+    holding = (list, dict, set, deque, contextvars.ContextVar, *AMBIENT)
     return bool(kind.__dictoffset__) and not issubclass(kind, holding) and not slots_of(kind) and not may_be_flat(kind)
 
 

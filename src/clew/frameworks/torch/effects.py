@@ -35,6 +35,9 @@ from clew.ir.types import ArrayType
 Named = dict[str, Any]
 
 
+OPERATORS = frozenset({OpOverload, OpOverloadPacket})
+
+
 @functools.cache
 def packet(name: str) -> OpOverloadPacket | None:
     """The operator ``torch.ops.aten.<name>`` with all its overloads, or None."""

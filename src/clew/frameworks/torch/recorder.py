@@ -48,7 +48,7 @@ from clew.frameworks.torch.calls.dispatch import (
 )
 from clew.frameworks.torch.calls.opaque_calls import ENDS, guard_switches, make_whole
 from clew.frameworks.torch.calls.tensor_attributes import Carriers
-from clew.frameworks.torch.effects import function_effect
+from clew.frameworks.torch.effects import OPERATORS, function_effect
 from clew.frameworks.torch.modules.optimizers import Trainers
 from clew.frameworks.torch.modules.training_mode import Modes
 from clew.frameworks.torch.numpy_bridge.arrays import OF_NUMPY, ArrayRecorder, is_followed
@@ -444,6 +444,8 @@ class TorchRecorder(ExampleRecorder):
         """Whether a call writes to tensors among its arguments."""
         if traits_of(func).writes or kwargs.get("out") is not None:
             return True
+        if type(func) in OPERATORS:  # whose schema tells, and not their name
+            return function_effect(func, args, kwargs) is Effect.WRITE
         return may_switch(args, kwargs) and function_effect(func, args, kwargs) is Effect.WRITE
 
     def is_written(self, tensor: torch.Tensor, find_region: Callable[[], Region] | None = None) -> None:

@@ -176,7 +176,8 @@ def all_places(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
 def tensors_in(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     """The tensors that a module itself holds, by name: parameters, buffers, and those in plain attributes."""
     held = vars(module)
-    holders = (held.get("_parameters") or module._parameters, held.get("_buffers") or module._buffers, held)
+    parameters, buffers = held.get("_parameters"), held.get("_buffers")
+    holders: tuple[Any, ...] = (parameters or module._parameters, buffers or module._buffers, held)
     return [
         item
         for holder in holders
@@ -266,7 +267,6 @@ def watch_modules_around(state: State, parts: Iterable[torch.nn.Module], ends: I
 class ModulesAround:
     """What modules around a program were when it was captured: their parts, classes, modes and hooks, and the settings
     of torch's own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places."""
-
 
     def __init__(self, module: torch.nn.Module, lifted: Collection[tuple[int, str]]) -> None:
         self._lifted = lifted
