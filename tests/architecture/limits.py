@@ -62,6 +62,7 @@ IDEAS = {
     "cli.main": "the commands; the other importer is the shell",
     "frameworks.jax.control_flow": "equations with bodies",
     "frameworks.torch.modules.calls": "how the call of one module becomes nodes",
+    "frameworks.torch.modules.scripted": "what modules compiled by torch.jit keep",
     "frameworks.torch.modules.leaf_expressions": "a table: torch's small modules as expressions",
     "frameworks.torch.preserved_notes": "what torch.fx.traceback keeps, as torch.fx does",
     "frameworks.torch.sizes.rules_of_parts": "a table of rules, judged against torch's own operators",

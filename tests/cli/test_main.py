@@ -138,6 +138,11 @@ def test_a_capture_is_checked_explained_and_measured(file: Path, capsys: Any) ->
         (["show", "no_bundle.txt"], 5, "is no bundle, or is damaged"),
         (["verify", "--nonsense"], 2, "No such option"),
         (["show", "missing.clew"], 5, "there is no file missing.clew"),
+        (["trace", "net_of_the_test.py:Net", "x=i64[2,4]<0"], 2, "has a bound that is none"),
+        (["trace", "net_of_the_test.py:Net", "x=u8[2,4]<1000"], 2, "numbers of u8 go up to 255"),
+        (["view", "net_of_the_test.py:Net", "x=f32[2,4]", "-o", "net.xyz"], 2, "one of .html, .htm, .svg, .dot, .mmd"),
+        (["view", "net_of_the_test.py:Net", "x=f32[2,4]", "-o", "missing/net.svg"], 5, "missing/net.svg: No such file"),
+        (["translate", "net_of_the_test.py:Net", "x=f32[2,4]", "--to", "torch"], 2, "--framework numpy"),
     ],
 )
 def test_errors_are_one_message_and_a_status(

@@ -103,6 +103,9 @@ class _Maker:
             raise UsageError(f"{word!r} is larger than {_MOST_NUMBERS} numbers")
         if match["bound"] is not None and dtype[0] not in "iu":
             raise UsageError(f"{word!r} has a bound, which only whole numbers have", fixes=["i64[2,8]<1000"])
+        if match["bound"] is not None and not 1 <= int(match["bound"]) <= numpy.iinfo(dtype).max:
+            largest = numpy.iinfo(dtype).max
+            raise UsageError(f"{word!r} has a bound that is none: numbers of {match['dtype']} go up to {largest}")
         return self.converted(self._numbers(dtype, shape, int(match["bound"] or _DEFAULT_BOUND)), dtype)
 
     def _numbers(self, dtype: str, shape: tuple[int, ...], bound: int) -> numpy.ndarray[Any, Any]:

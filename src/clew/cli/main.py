@@ -32,6 +32,7 @@ _PICTURES: dict[str, Callable[[Any], str]] = {
     ".dot": lambda captured: str(clew.to_dot(captured)),
     ".mmd": lambda captured: str(clew.to_mermaid(captured)),
 }
+_PAGES = (".html", ".htm")
 _SHELLS = ("bash", "zsh", "fish")
 Command = Callable[..., Any]
 
@@ -48,10 +49,18 @@ def main(arguments: list[str] | None = None) -> None:
     except ClewError as error:
         if config.debug_level():
             raise
-        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        click.echo(str(error), err=True)
-        status = _status_of(error)
+        status = _told(str(error), _status_of(error))
+    except OSError as error:
+        if config.debug_level() or error.filename is None:
+            raise
+        status = _told(f"{error.filename}: {error.strerror}", FAULT)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _told(message: str, status: int) -> int:
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(message, err=True)
+    return status
 
 
 def _status_of(error: ClewError) -> int:
@@ -298,10 +307,13 @@ def view(target: str, words: tuple[str, ...], as_json: bool, output: Path, colou
     clew view models.py:Net x=f32[2,4] -o net.html
     clew view net.clew -o net.svg
     """
+    draw = _PICTURES.get(output.suffix)
+    if draw is None and output.suffix not in _PAGES:
+        known = ", ".join((*_PAGES, *_PICTURES))
+        raise UsageError(f"{output} has an ending that no picture has", fixes=[f"one of {known}"])
     job = Job(target, words, options)
     captured = job.captured()
     with progress("drawing"):
-        draw = _PICTURES.get(output.suffix)
         if draw is not None:
             output.write_text(draw(captured), encoding="utf-8")
         else:
@@ -361,7 +373,12 @@ def translate(target: str, words: tuple[str, ...], as_json: bool, to: str, dry_r
     \b
     clew translate models.py:Net x=f32[2,4] --to jax
     """
-    captured = Job(target, words, options).captured()
+    job = Job(target, words, options)
+    if job.target.framework == to:
+        why = "the inputs are arrays of what the module of the target imports" if options["framework"] is None else ""
+        others = [f"--framework {one}" for one in PACKAGES if one != to]
+        raise UsageError(f"{target} is taken for a program of {to} already", why=why, fixes=others)
+    captured = job.captured()
     with progress(f"translating to {to}"):
         found = clew.translate(captured, to=to, dry_run=dry_run)
     if dry_run:

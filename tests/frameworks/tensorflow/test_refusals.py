@@ -196,3 +196,16 @@ def test_a_variable_of_a_closure_that_a_branch_sets_is_refused() -> None:
     with pytest.raises(clew.CaptureError, match="sets calls, around it"):
         clew.trace(counts, (X,))
     assert calls == 0
+
+
+def test_a_capture_that_changes_a_list_is_not_captured_again() -> None:
+    history: list[int] = []
+
+    def program(x):
+        history.append(1)
+        return x
+
+    captured = clew.trace(program, (tf.ones(2),))
+    with pytest.raises(clew.CaptureError, match="variables of Python is captured again"):
+        clew.trace(captured, (tf.ones(2),))
+    assert history == []

@@ -11,6 +11,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from clew.capture.guards.notes import Variable
+from clew.frameworks.tensorflow.tracing import current_tracing
+from clew.ir.arguments import all_nodes, leaves
 from clew.ir.control_flow import cond, inputs_of, while_loop
 from clew.ir.graph import Graph
 from clew.ir.interpreter import Interpreter
@@ -20,6 +23,14 @@ from clew.ir.types import ArrayType
 
 def run_staged(graph: Graph, root: Any, values: dict[Node, Any]) -> Any:
     """The result of a graph, made of TensorFlow's functional control flow; ``values`` are those of the placeholders."""
+    tracing = current_tracing()
+    nodes = all_nodes(graph) if tracing is not None else ()
+    if tracing is not None and any(isinstance(leaf, Variable) for node in nodes for leaf in leaves(node.args)):
+        raise tracing.refuse(
+            "a captured program that reads or changes variables of Python is captured again",
+            "what it does to them would be done once, in the capture",
+            "capture the original",
+        )
     interpreter = Staged(root, graph=graph)
     return interpreter.run(initial_env=dict(values), enable_io_processing=False)
 

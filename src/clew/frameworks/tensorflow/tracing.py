@@ -280,6 +280,11 @@ class Tracing:
         return graph is self.graph
 
 
+def current_tracing() -> Tracing | None:
+    """The run of a program that is being captured in this context."""
+    return _current.get()
+
+
 def _line_of_program() -> SourceLine | None:
     """The line of the program that runs now; AutoGraph converts what Python's library and Clew do for it, too."""
     frame = frame_of_program()
