@@ -265,7 +265,51 @@ def through_a_part_afterwards(x: Any, is_twice: bool) -> Any:
     return whole, part
 
 
-@pytest.mark.parametrize("fn", [through_a_part, in_a_branch, through_a_part_afterwards])
+def in_a_list(x: Any, is_twice: bool) -> Any:
+    total, kept = numpy.zeros(2), []
+    for row in x:
+        total += row
+        kept.append(total)
+    return numpy.stack(kept)
+
+
+def carried_into_a_list(x: Any, is_twice: bool) -> Any:
+    total, kept = numpy.zeros(2), []
+    for row in x:
+        total *= 2
+        total = total + row
+        kept.append(total)
+    return numpy.stack(kept)
+
+
+def carried_twice(x: Any, is_twice: bool) -> Any:
+    total, other, found = x[0] * 2, x[0] * 3, 0.0
+    for row in x:
+        total += row
+        found = found + other.sum()
+        other = total
+    return found
+
+
+def carried_and_written_afterwards(x: Any, is_twice: bool) -> Any:
+    total, kept = numpy.zeros(2), []
+    for row in x:
+        total = total + row
+        kept.append(total)
+    total += 1
+    return numpy.stack(kept)
+
+
+def through_a_list(x: Any, is_twice: bool) -> Any:
+    whole, kept = x * 2, []
+    for place in range(len(whole)):
+        kept.append(whole[place])
+    whole[0] = 100.0
+    return numpy.stack(kept)
+
+
+@pytest.mark.parametrize("fn", [through_a_part, in_a_branch, through_a_part_afterwards, in_a_list, through_a_list,
+                                carried_into_a_list, carried_twice, carried_and_written_afterwards])  # fmt: skip
 def test_parts_that_are_seen_while_the_whole_is_written_are_right_or_refused(fn: Any) -> None:
     x = numpy.arange(1.0, 7.0).reshape(3, 2)
     captured = clew.trace(fn, (x, False))

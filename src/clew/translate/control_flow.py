@@ -150,7 +150,7 @@ class _Body:
     def _of(self, made: Node, value: Any) -> Any:
         """A node that gives a value like this one."""
         if isinstance(value, Items):
-            return Items(self.writer, made, value.specs)
+            return Items(self.writer, made, value.specs, value.shares)
         if isinstance(value, Array):
             found = self.writer.wrap(made, value.spec, value.differentiable)
             found.fixed = value.fixed
@@ -404,7 +404,8 @@ def _loop(translator: Translator, node: Node, loop: Loop, own: int | None = None
         made = writer.node("call_function", while_loop, args)
     collected = result[len(carried) : len(carried) + loop.outputs]
     parts = [writer.node("call_function", _getitem, (made, place)) for place in range(loop.results)]
-    lists = [_collected(writer, part, one) for part, one in zip(parts[len(carried) :], collected, strict=True)]
+    shares = _shares(body, loop)
+    lists = [_collected(writer, *given) for given in zip(parts[len(carried) :], collected, shares, strict=True)]
     return (*(_merged(translator, part, one, one) for part, one in zip(parts, carried, strict=False)), *lists)
 
 
@@ -420,6 +421,7 @@ def _compiled_while(translator: Translator, loop: Loop, carried: list[Any], oper
     if not isinstance(asked, Array) or asked.ndim or not stays or plain:
         translator.program.refusals[:] = refusals
         return None
+    _shares(body, loop)
     asked = asked if asked.dtype == "bool" else asked != 0
     graphs = (test.close(asked), body.close(tuple(_strong(body, list(result)))))
     state = tuple(translator.xp.astype(one, one.dtype) if one.spec.weak else one for one in carried)
@@ -436,13 +438,28 @@ def _of_state(translator: Translator, graph: Graph, carried: list[Any], operands
     state = body.graph.placeholder("state")
     for place, (node, value) in enumerate(zip(inputs, carried, strict=False)):
         known[node] = body._of(body.writer.node("call_function", _getitem, (state, place)), value)
-    return body, _inside(translator, graph, body.writer, known).run()
+    body.inputs, body.inner = inputs, _inside(translator, graph, body.writer, known)
+    return body, body.inner.run()
 
 
-def _collected(writer: Writer, node: Node, one: Any) -> Any:
+def _shares(body: _Body, loop: Loop) -> list[bool]:
+    """Whether what a loop collects may lie in memory from outside or in what it carries; refused if the loop writes
+    to what it carries or collects besides."""
+    results: Any = next(iter(loop.body.find_nodes(op="output"))).args[0] or ()
+    count = len(loop.carried)
+    bases = [{body.inner._base(leaf) for leaf in leaves_of(one) if isinstance(leaf, Node)} for one in results]
+    for place in written_inputs(body.inner, loop.body):
+        own = {body.inputs[place]} | (bases[place] if place < count else set())
+        if any(own & found for at, found in enumerate(bases) if at != place):
+            raise Untranslatable("a loop writes to an array that it carries or collects besides")
+    outer = set(body.inputs).union(*bases[:count])
+    return [bool(outer & found) for found in bases[count : count + loop.outputs]]
+
+
+def _collected(writer: Writer, node: Node, one: Any, shares: bool) -> Any:
     """The list that a loop collects, by what one round gives."""
     if isinstance(one, Array):
-        return Items(writer, node, [one.spec])
+        return Items(writer, node, [one.spec], shares)
     if isinstance(one, (Number, bool, int, float)):
         return Number(writer, node, [one.value if isinstance(one, Number) else one])
     return Opaque(writer, node, "a list that a loop collects, of other things than arrays and numbers")

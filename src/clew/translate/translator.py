@@ -29,7 +29,7 @@ from clew.translate.nests import entered, spec_of
 from clew.translate.refusals import Refusal, Undecided, Untranslatable
 from clew.translate.sources.source import NOTHING, Source
 from clew.translate.targets.namespace import Namespace
-from clew.translate.values import Array, Dtype, Number, Opaque, Optional, Place, Plain, Spec, Value
+from clew.translate.values import Array, Dtype, Items, Number, Opaque, Optional, Place, Plain, Spec, Value
 from clew.translate.writer import Writer, leaves_of, mapped
 
 _EXAMPLES = {"int": 2, "float": 2.5, "bool": True, "complex": 1j, "str": "", "bytes": b"", "None": None}
@@ -545,6 +545,12 @@ class Translator:
             is_same = self._written.get(other, other) in chain
             if other < node and not is_same and self._base(other) is first and any(one > node for one in other.users):
                 raise Untranslatable("it writes into an array of which a view is used afterwards")
+        for other, value in self.env.items():
+            shares = any(isinstance(leaf, Items) and leaf.shares for leaf in leaves_of(value))
+            if shares and any(one is node or one > node for one in other.users if one.graph is node.graph):
+                raise Untranslatable(
+                    "it writes, and a list of arrays that may be parts of what is written is used afterwards"
+                )
 
     def _base(self, node: Node) -> Node:
         """The node that made the memory that a node's value lies in."""

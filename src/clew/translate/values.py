@@ -182,13 +182,17 @@ class Optional(Value):
 
 
 class Items(Value):
-    """A list of arrays of which the number is not fixed; ``specs`` are those of the example, None where not known."""
+    """A list of arrays of which the number is not fixed; ``specs`` are those of the example, None where not known.
 
-    __slots__ = ("specs",)
+    ``shares`` says whether the arrays may lie in the memory of others, so that the source's change with these.
+    """
 
-    def __init__(self, writer: Writer, node: Node, specs: list[Any]) -> None:
+    __slots__ = ("shares", "specs")
+
+    def __init__(self, writer: Writer, node: Node, specs: list[Any], shares: bool = False) -> None:
         super().__init__(writer, node, True)
         self.specs = specs
+        self.shares = shares
 
 
 class Zipped(Value):
