@@ -66,7 +66,6 @@ IDEAS = {
     "frameworks.torch.modules.leaf_expressions": "a table: torch's small modules as expressions",
     "frameworks.torch.preserved_notes": "what torch.fx.traceback keeps, as torch.fx does",
     "frameworks.torch.sizes.rules_of_parts": "a table of rules, judged against torch's own operators",
-    "frameworks.torch.modules.scripted": "what torch.jit keeps of a module it has compiled, as a mapping",
     "frameworks.torch.settings": "torch's door to settings of the process, as Python's doors each have a file",
     "frameworks.torch.symbolic": "what a symbolic trace sees of torch, and asks of it",
     "frameworks.torch.transforms.interception": "which calls take functions, beside how these are recorded",
