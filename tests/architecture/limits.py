@@ -99,6 +99,7 @@ IDEAS = {
     "tools.report": "a question of the public surface, one file each",
     "translate.rows.jax_random": "one kind of rows",
     "translate.sources.jax_functions": "functions that take functions, which have bodies of their own",
+    "translate.rows.tensorflow_layers": "one kind of rows",
     "translate.sources.tensorflow_flow": "branches and loops, which have bodies of their own",
     "viewer.layered": "an algorithm: where the parts of a drawing stand",
     "viewer.page": "a question of the public surface, one file each",
