@@ -51,7 +51,7 @@ def first(x, n: int):
 
 
 def places(x):
-    return torch.nonzero(x)
+    return torch.nonzero(x, as_tuple=True)
 
 
 def waits(x):

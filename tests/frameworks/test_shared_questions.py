@@ -191,9 +191,8 @@ def static(s: Space, folder: Path) -> None:
 @question
 def named_framework(s: Space, folder: Path) -> None:
     check(s, clew.trace_graph(program, args=example(s), to=s.name))
-    other = next(name for name in SPACES if name != s.name)
-    with pytest.raises(ClewError, match=f"to='{other}'|translated to {other}"):
-        clew.trace_graph(program, args=example(s), to=other)
+    with pytest.raises(ClewError, match="to='caffe' names no framework that Clew knows"):
+        clew.trace_graph(program, args=example(s), to="caffe")
 
 
 @question

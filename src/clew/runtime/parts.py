@@ -159,13 +159,15 @@ def _copied_with(value: Any) -> Iterable[Any]:
         return (value.__self__,)
     if isinstance(value, partial):
         return (*value.args, *value.keywords.values())
-    if isinstance(value, dict):
-        return (*value.keys(), *value.values(), *getattr(value, "__dict__", {}).values())
-    if isinstance(value, (list, tuple, set, frozenset, deque)):
-        return tuple(value)
+    if isinstance(value, dict):  # past what a class of the user's makes of them
+        return (*dict.keys(value), *dict.values(value), *getattr(value, "__dict__", {}).values())
+    for kind in _ROWS:
+        if isinstance(value, kind):
+            return tuple(kind.__iter__(value))
     return () if isinstance(value, torch.Tensor) else attributes_of(value).values()
 
 
+_ROWS: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
 _NEVER_COPIED = (*CODE, *SIMPLE, weakref.ref, torch.dtype, torch.device, torch.Size)
 
 

@@ -36,7 +36,7 @@ def leaf(*values):
 ROWS = [lambda: call(torch.ones(2, 3)), lambda: call(torch.ones(4, 3) * 2)]
 
 
-@program("own_backward_under_another_name", kind="autograd")
+@program("own_backward_under_another_name", kind="under_other_names")
 def _():
     def f(x):
         return at_least(x, 0.5) + TABLE["at_least"](x, 0.1)
@@ -44,7 +44,7 @@ def _():
     return Case(f, example=leaf(1.0, 0.3), others=[leaf(0.2, 0.0, 4.0)], gradients=True)
 
 
-@program("own_backward_in_an_attribute", kind="autograd")
+@program("own_backward_in_an_attribute", kind="under_other_names")
 def _():
     class Model(nn.Module):
         def __init__(self, activation):
@@ -57,7 +57,7 @@ def _():
     return Case(make=lambda: Model(AtLeast.apply), example=leaf(1.0, 0.3), others=[leaf(0.2, 0.0, 4.0)], gradients=True)
 
 
-@program("own_backward_in_a_closure_and_a_partial", kind="autograd")
+@program("own_backward_in_a_closure_and_a_partial", kind="under_other_names")
 def _():
     apply = AtLeast.apply
     bound = functools.partial(AtLeast.apply)
@@ -68,7 +68,7 @@ def _():
     return Case(f, example=leaf(1.0, 0.3), others=[leaf(0.2, 0.0, 4.0)], gradients=True)
 
 
-@program("own_backward_of_an_earlier_capture", kind="autograd")
+@program("own_backward_of_an_earlier_capture", kind="under_other_names")
 def _():
     EARLIER["own"] = clew.trace(lambda x: at_least(x, 0.5) * 2, (torch.ones(2, requires_grad=True),))
 
@@ -78,7 +78,7 @@ def _():
     return Case(f, example=leaf(1.0, 0.3), others=[leaf(0.2, 4.0)], gradients=True)
 
 
-@program("earlier_capture_that_counts", kind="state")
+@program("earlier_capture_that_counts", kind="under_other_names")
 def _():
     counts = {"calls": 0}
     history = []
@@ -101,7 +101,7 @@ def _():
     )
 
 
-@program("generator_in_an_attribute", kind="random_numbers")
+@program("generator_in_an_attribute", kind="under_other_names")
 def _():
     class Noisy(nn.Module):
         def __init__(self):
@@ -116,7 +116,7 @@ def _():
     return Case(make=Noisy, example=ROWS[0], others=[ROWS[1], ROWS[0]])
 
 
-@program("size_beside_a_key_that_it_equals", kind="containers")
+@program("size_beside_a_key_that_it_equals", kind="under_other_names")
 def _():
     class Model(nn.Module):
         def __init__(self):
@@ -138,7 +138,7 @@ def _():
     )
 
 
-@program("divisor_of_a_guard_is_zero", kind="sizes")
+@program("divisor_of_a_guard_is_zero", kind="under_other_names")
 def _():
     def f(x, size):
         rows = [x[first : first + size].sum(0) for first in range(0, len(x), size)]
@@ -155,7 +155,7 @@ def _():
     )
 
 
-@program("compiled_part_of_a_model", kind="modules")
+@program("compiled_part_of_a_model", kind="under_other_names")
 def _():
     class Model(nn.Module):
         def __init__(self):
@@ -174,7 +174,7 @@ def _():
     )
 
 
-@program("compiled_module_around_the_program", kind="modules")
+@program("compiled_module_around_the_program", kind="under_other_names")
 def _():
     part = torch.jit.script(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)))
     held = [part]
@@ -185,7 +185,7 @@ def _():
     return Case(f, example=ROWS[0], others=[ROWS[1], ROWS[0]], state=lambda: part.state_dict())
 
 
-@program("module_that_returns_a_part", kind="modules")
+@program("module_that_returns_a_part", kind="under_other_names")
 def _():
     class Scaled(nn.Module):
         def __init__(self):
@@ -207,7 +207,7 @@ def _():
     return Case(make=Model, example=ROWS[0], others=[ROWS[1], ROWS[0]])
 
 
-@program("rows_that_are_done_are_passed_over", kind="loops")
+@program("rows_that_are_done_are_passed_over", kind="under_other_names")
 def _():
     def f(rows, end=0):
         found, done = [[1], [2]], [False] * 2
@@ -234,7 +234,7 @@ def _():
     )
 
 
-@program("best_of_all_calls_is_kept", kind="state")
+@program("best_of_all_calls_is_kept", kind="under_other_names")
 def _():
     best = [100.0, torch.ones(3)]
 
@@ -257,7 +257,7 @@ def count_up(x: torch.Tensor) -> None:
     x.add_(1)
 
 
-@program("operator_of_the_user_writes", kind="inplace")
+@program("operator_of_the_user_writes", kind="under_other_names")
 def _():
     total = torch.zeros(3)
 
@@ -274,7 +274,7 @@ def _():
     )
 
 
-@program("values_of_a_thread_in_a_module", kind="state")
+@program("values_of_a_thread_in_a_module", kind="under_other_names")
 def _():
     class Model(nn.Module):
         def __init__(self):

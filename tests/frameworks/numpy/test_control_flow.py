@@ -25,6 +25,7 @@ NARROWER = {
     "flow_caught_in_loop": "an error that is caught",
     "flow_islice": "an iterator that cannot be set back",
     "flow_logging": "the length of a list of the state",
+    "flow_recursion_on_a_number": "a recursion that goes deeper than on the example",
 }
 """Programs whose captures refuse some of the calls, and why."""
 FLOWS = [name for name in PROGRAMS if name.startswith("flow_")]

@@ -18,7 +18,7 @@ def _uses_benchmarks(x):
 def test_a_setting_that_the_program_reads_is_guarded(monkeypatch: pytest.MonkeyPatch):
     captured = clew.trace(_uses_benchmarks, (X,))
     assert torch.equal(captured(X), X * 3)
-    monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
+    monkeypatch.setitem(clew.capture.python.system.FACTS, "torch.backends.cudnn.benchmark", lambda: True)
     with pytest.raises(GuardError, match=r"torch.backends.cudnn.benchmark == False"):
         captured(X)
     monkeypatch.undo()

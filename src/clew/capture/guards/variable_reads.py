@@ -157,6 +157,17 @@ current: ContextVar[ReadListener | None] = ContextVar("clew_reads", default=None
 """Who notes what is read in this context: a capture that is under way."""
 
 
+@contextlib.contextmanager
+def unnoted() -> Iterator[None]:
+    """Let nobody note what is read inside: the capture itself looks, and not the program."""
+    token = current.set(None)
+    try:
+        yield
+    finally:
+        current.reset(token)
+
+
+
 def is_plain_key(key: Any) -> bool:
     """Whether a key is found without running code of a user's."""
     kind = type(key)

@@ -16,6 +16,7 @@ from typing import Any
 
 from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.guards.notes import Variable
+from clew.capture.guards.variable_reads import unnoted
 from clew.capture.patches import Patches, original_in, own_code
 from clew.capture.state.memory import Memory, below
 from clew.capture.state.reachable import attribute_names
@@ -78,7 +79,8 @@ def without_effects(cached: Any, is_end: Callable[[Any], bool]) -> Iterator[None
     """Refuse a cached function whose body changes something around it: it does so only when its cache has no answer."""
     seen = list(_around(cached.__wrapped__, is_end))
     yield
-    changed = next((variable for variable in seen if not variable.is_as_before()), None)
+    with unnoted():
+        changed = next((variable for variable in seen if not variable.is_as_before()), None)
     if changed is not None:
         raise refusal(cached, f"its body changes {changed.name}, only when the cache has no result yet")
 
