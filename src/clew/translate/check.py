@@ -70,17 +70,20 @@ def _compare(place: int, one: Any, other: Any) -> None:
         )
 
 
-def difference(have: Any, want: Any) -> str:
-    """How two arrays of NumPy's differ beyond what rounding explains; empty if they do not."""
+def difference(have: Any, want: Any, atol: float = 0.0, rtol: float = 0.0) -> str:
+    """How two arrays of NumPy's differ beyond what rounding explains, or the tolerances; empty if they do not."""
     if have.shape != want.shape:
         return f"shape {have.shape}, not {want.shape}"
     if have.dtype.kind != want.dtype.kind and not {have.dtype.kind, want.dtype.kind} <= set("fV"):
         return f"dtype {have.dtype}, not {want.dtype}"
-    tolerance = TOLERANCES.get(want.dtype.name, 0.0)
+    if not (atol or rtol):
+        atol = rtol = TOLERANCES.get(want.dtype.name, 0.0)
     wide = "complex128" if want.dtype.kind == "c" else "float64"
     left, right = have.astype(wide), want.astype(wide)
     with numpy.errstate(all="ignore"):
-        same = numpy.isclose(left, right, rtol=tolerance, atol=tolerance, equal_nan=True)
+        same = numpy.isclose(left, right, rtol=rtol, atol=atol, equal_nan=True)
         if same.all():
             return ""
-        return f"{int((~same).sum())} of {same.size} numbers differ, by up to {numpy.nanmax(abs(left - right)):.3g}"
+        furthest = numpy.nanmax(numpy.where(same, 0.0, abs(left - right)))
+    count, allowed = int((~same).sum()), max(atol, rtol)
+    return f"{count} of {same.size} numbers differ, by up to {furthest:.3g} (allowed: {allowed:g})"

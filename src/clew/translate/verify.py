@@ -26,7 +26,7 @@ from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node
 from clew.runtime.choose import make_captured
 from clew.tools.cases import EQUAL, GUARDED, SEED, WRONG, Call, Case, calls_from, gone, named
-from clew.translate.check import TOLERANCES
+from clew.translate.check import difference
 from clew.translate.program import SOURCES, conversion, prepared_graph
 from clew.translate.sources.source import Source
 
@@ -53,25 +53,7 @@ class _Pair:
         """How two arrays differ; empty if they do not."""
         have = numpy.asarray(have.detach().cpu() if hasattr(have, "detach") else have)
         want = self.source.to_numpy(want) if self.source.is_array(want) else numpy.asarray(want)
-        if have.shape != want.shape:
-            return f"shape {have.shape}, not {want.shape}"
-        if have.dtype.kind != want.dtype.kind and not {have.dtype.kind, want.dtype.kind} <= set("fV"):
-            return f"dtype {have.dtype}, not {want.dtype}"
-        return self._values_differ(have, want)
-
-    def _values_differ(self, have: Any, want: Any) -> str:
-        usual = TOLERANCES.get(want.dtype.name, 0.0)
-        chosen = bool(self.atol or self.rtol)
-        atol, rtol = (self.atol, self.rtol) if chosen else (usual, usual)
-        wide = "complex128" if want.dtype.kind == "c" else "float64"
-        left, right = have.astype(wide), want.astype(wide)
-        with numpy.errstate(all="ignore"):
-            same = numpy.isclose(left, right, rtol=rtol, atol=atol, equal_nan=True)
-            if same.all():
-                return ""
-            furthest = numpy.nanmax(numpy.where(same, 0.0, abs(left - right)))
-        count, allowed = int((~same).sum()), max(atol, rtol)
-        return f"{count} of {same.size} numbers differ, by up to {furthest:.3g} (allowed: {allowed:g})"
+        return difference(have, want, self.atol, self.rtol)
 
 
 def compare(made: Any, fn: Any, inputs: Any, atol: float, rtol: float, gradients: bool) -> list[Case]:
