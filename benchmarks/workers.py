@@ -61,12 +61,21 @@ class _Worker:
         self.connection.close()
 
 
-def run(names: list[str], prepare: Callable[[], Callable[[str], Row]], workers: int, seconds: float) -> Iterator[Row]:
-    """The rows of all names in the order in which they are ready; ``seconds`` is the limit of each."""
+def run(
+    names: list[str],
+    prepare: Callable[[], Callable[[str], Row]],
+    workers: int,
+    seconds: float,
+    until: float | None = None,
+) -> Iterator[Row]:
+    """The rows of all names in the order in which they are ready; ``seconds`` is the limit of each.
+
+    At ``until``, a time of the monotonic clock, all work ends; what is in hand then has no row.
+    """
     waiting = list(reversed(names))
     busy: list[_Worker] = []
     try:
-        while waiting or busy:
+        while (waiting or busy) and (until is None or time.monotonic() < until):
             while waiting and len(busy) < workers:
                 busy.append(_Worker(prepare))
                 busy[-1].give(waiting.pop())
