@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib
+import itertools
 import json
 import os
 import statistics
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -239,12 +240,23 @@ def _apart(model: str, way: str, chosen: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def _table(title: str, rows: list[tuple[str, ...]], markdown: bool) -> None:
+def _measured(chosen: argparse.Namespace) -> Iterator[tuple[str, ...]]:
+    """The rows of the table, as they are ready."""
+    for model, way in track([(model, way) for model in chosen.models for way in chosen.ways], "measuring"):
+        found = _apart(model, way, chosen)
+        if "error" in found:
+            yield model, way, "-", "-", "-", found["error"]
+            continue
+        times = (f"{found['made']:.2f}", f"{found['first']:.2f}", f"{found['call'] * 1e6:.0f}")
+        yield model, way, *times, f"{found['difference']:.1e}"
+
+
+def _show(title: str, rows: Iterator[tuple[str, ...]], markdown: bool) -> None:
     titles = ("model", "way", "made (s)", "first call (s)", "a call (us)", "largest difference")
     if markdown:
         print(f"{title}\n")
-        for row in (titles, ("---", "---", "--:", "--:", "--:", "--:"), *rows):
-            print("| " + " | ".join(row) + " |")
+        for row in itertools.chain([titles, ("---", "---", "--:", "--:", "--:", "--:")], rows):
+            print("| " + " | ".join(row) + " |", flush=True)
         return
     table = Table(title=title)
     for place, name in enumerate(titles):
@@ -271,15 +283,8 @@ def main() -> None:
         with torch.no_grad():
             print(json.dumps(measure(*chosen.one, chosen.small, chosen.calls)))
         return
-    rows = []
-    for model, way in track([(model, way) for model in chosen.models for way in chosen.ways], "measuring"):
-        found = _apart(model, way, chosen)
-        cells = ("-", "-", "-", found["error"]) if "error" in found else (
-            f"{found['made']:.2f}", f"{found['first']:.2f}", f"{found['call'] * 1e6:.0f}", f"{found['difference']:.1e}"
-        )  # fmt: skip
-        rows.append((model, way, *cells))
     where = torch.cuda.get_device_name() + ", float16" if ON_GPU else f"CPU, {torch.get_num_threads()} threads, float32"
-    _table(f"{where}, torch {torch.__version__}", rows, chosen.markdown)
+    _show(f"{where}, torch {torch.__version__}", _measured(chosen), chosen.markdown)
 
 
 if __name__ == "__main__":

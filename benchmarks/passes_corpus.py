@@ -6,8 +6,9 @@ double precision, ``place`` against the model on that device; without a GPU that
 and dtypes are compared. Operations that ``clew.profile`` has no formula for are listed.
 
 The outcomes are data: ``benchmarks/passes.json``, written anew after each architecture. What is in there, or in a file
-that ``--done`` names, is not run again; ``--slice 2/4`` takes a quarter of the names, after ``--stop`` seconds
-nothing new begins. ``--merge FILE ...`` runs nothing: it adds outcomes of other machines and writes the page, ``docs/passes.md``.
+that ``--done`` names, is not run again; ``--slice 2/4`` takes a quarter of the names, and after ``--stop`` seconds
+nothing new begins. ``--merge FILE ...`` runs nothing: it adds outcomes of other machines and writes the page,
+``docs/passes.md``.
 """
 
 from __future__ import annotations
