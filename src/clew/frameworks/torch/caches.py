@@ -35,6 +35,7 @@ from clew.ir.effects import effect_of
 from clew.ir.guests import Effect
 from clew.ir.node import Node
 from clew.ir.source import is_hidden
+from clew.ir.types import ArrayType
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
@@ -286,6 +287,8 @@ def _is_made_here(node: Node | None) -> bool:
     """Whether each call of the graph has a new tensor here: no input, no attribute, and nothing that may be one."""
     if node is None or node.op not in ("call_method", "call_function"):
         return False
+    if node.target is operator.getitem:  # of a tensor, not of what holds some
+        return isinstance(node.args[0], Node) and isinstance(node.args[0].value_type, ArrayType)
     return node.target in (_ALWAYS_NEW if node.op == "call_method" else _NEW_OPERATORS)
 
 
