@@ -29,7 +29,8 @@ from torch.nn.utils.stateless import _reparametrize_module
 from clew import tree
 from clew.backends.partition import ISLAND, inner_graph
 from clew.backends.torch_attributes import Attributes, Moved
-from clew.errors import BackendError
+from clew.capture.bytecode.try_blocks import attempted, refused_attempt
+from clew.errors import BackendError, ClewError
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
@@ -319,7 +320,7 @@ class TorchSegment:
         order = sorted((*tensors, *numbers))
         example = [inputs.leaves[place] for place in order]
         root = getattr(self.graph.owning_module, "_self", None)
-        writes = any(effect_of(node, root) is Effect.WRITE for node in self.graph.nodes)
+        writes = any(effect_of(attempted(node), root) is Effect.WRITE for node in self.graph.nodes)
         given = sum(place < inputs.given for place in order)
         made = self.engine.compiled(Flat(run, program.count, given, writes), symbolic, mode, example)
         tests = (torch._C._dynamo.guards.GlobalStateGuard(), _tensor_tests(inputs.leaves, tensors, kinds, writes))
@@ -330,10 +331,26 @@ class TorchSegment:
         def call(leaves: list[Any]) -> Any:
             return finish(made(*[leaves[place] for place in order]))
 
+        if any(attempted(node) is not node for node in self.graph.nodes):
+            call = _refusing(call, self.name)
         return Variant(call, tensors, numbers, constants, inputs.structure, inputs.settings, tests, holds)
 
 
 _NESTS = (list, tuple, dict, torch.Size)
+
+
+def _refusing(call: Callable[[list[Any]], Any], name: str) -> Callable[[list[Any]], Any]:
+    """The same call, with a guard's error where it fails: the program catches errors of some of what is in it."""
+
+    def attempted_call(leaves: list[Any]) -> Any:
+        try:
+            return call(leaves)
+        except ClewError:
+            raise
+        except Exception as error:
+            raise refused_attempt(f"a call in {name}", error) from error
+
+    return attempted_call
 
 
 def _first_line(error: BaseException) -> str:

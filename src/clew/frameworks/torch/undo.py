@@ -8,6 +8,7 @@ that acts before its last guard.
 
 from __future__ import annotations
 
+import functools
 import operator
 import random
 import sys
@@ -45,6 +46,7 @@ from clew.ir.effects import FIRST_WRITE, resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.node import Node
+from clew.ir.types import ArrayType
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
@@ -573,6 +575,10 @@ _RAISING = (*CHECKS, attempt, attempt_method, outcome_of, outcome_of_method)
 """Functions of a graph by which a guard may fail."""
 
 
+Way = tuple[str, tuple[tuple[Callable[[Any, Any], Any], Any], ...]]
+"""The path of an attribute, and the steps from what it is to what that holds."""
+
+
 class Plan(NamedTuple):
     """What may be written before the last guard: attributes by path, arguments, or anything at all."""
 
@@ -588,6 +594,8 @@ class Plan(NamedTuple):
     ``trainers`` are optimizers and schedulers that step, ``streams`` may be drawn from."""
     variables: tuple[Variable, ...] = ()
     """Variables around the program that lead to tensors which may be written."""
+    held: tuple[Way, ...] = ()
+    """The ways to tensors that objects of the program hold."""
     numpy: tuple[str, ...] | None = None
     """For a graph that has to do with NumPy, the constants among which its arrays and generators are."""
 
@@ -673,6 +681,7 @@ def _plan_for(acting: list[Node], graph: Graph) -> Plan:
         any(map(_sets_gradients, acting)),
         trainers=tuple(node.args[0] for node in acting if node.target is take_step),
         variables=tuple(node.args[0] for node in read if node.target is read_variable),
+        held=tuple(way for node in read if (way := _way_to(node)) is not None),
     )
 
 
@@ -699,12 +708,27 @@ def _written(node: Node) -> Iterator[Node]:
         if found in seen:
             continue
         seen.add(found)
-        if found.op in ("placeholder", "get_attr") or found.target is read_variable:
+        if found.op in ("placeholder", "get_attr") or found.target is read_variable or _way_to(found) is not None:
             yield found
         elif found.target in _SEVERAL or "input" in found.kwargs:
             waiting += found.all_input_nodes
         elif found.args and isinstance(found.args[0], Node):
             waiting.append(found.args[0])
+
+
+def _way_to(node: Node) -> Way | None:
+    """The steps by which a graph comes to a tensor that an object of the program holds; None if it does otherwise."""
+    steps: list[tuple[Callable[[Any, Any], Any], Any]] = []
+    kind, found = node.value_type, node
+    while (
+        found.op == "call_function" and found.target in (getattr, operator.getitem) and isinstance(found.args[0], Node)
+    ):
+        if isinstance(found.args[0].value_type, ArrayType):
+            return None  # a view of a tensor, or what it says of itself
+        steps.append((found.target, found.args[1]))  # type: ignore[arg-type]
+        found = found.args[0]
+    is_way = steps and found.op == "get_attr" and isinstance(kind, ArrayType)
+    return (str(found.target), tuple(reversed(steps))) if is_way else None
 
 
 def writes_late(graph: Graph) -> bool:
@@ -729,6 +753,9 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
         found = resolve(root, path)
         tensors += [found] if isinstance(found, torch.Tensor) else []
         tensors += written_now(found) if isinstance(found, torch.nn.Module) else ()
+    for path, steps in plan.held:
+        found = functools.reduce(lambda value, step: step[0](value, step[1]), steps, resolve(root, path))
+        tensors += [found] if isinstance(found, torch.Tensor) else []
     if plan.optional and sum(tensor.nbytes for tensor in tensors if not tensor.is_sparse) > _MOST_BYTES:
         with _half_done_when_raising():
             yield
