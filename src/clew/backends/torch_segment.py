@@ -328,11 +328,11 @@ class TorchSegment:
         holds = _conditions(mode, symbolic, sources)
         finish = program.finisher()
 
-        def call(leaves: list[Any]) -> Any:
+        def plain_call(leaves: list[Any]) -> Any:
             return finish(made(*[leaves[place] for place in order]))
 
-        if any(attempted(node) is not node for node in self.graph.nodes):
-            call = _refusing(call, self.name)
+        tries = any(attempted(node) is not node for node in self.graph.nodes)
+        call = _refusing(plain_call, self.name) if tries else plain_call
         return Variant(call, tensors, numbers, constants, inputs.structure, inputs.settings, tests, holds)
 
 
