@@ -33,7 +33,7 @@ from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, leaves_of, referred_paths
 from clew.ir.guests import module_guest
-from clew.ir.lookup import NotFound
+from clew.ir.names import NotFound
 from clew.ir.permissions import Permissions
 from clew.ir.pickling import is_sure
 from clew.ir.text import parse_with, text_and_objects
