@@ -26,7 +26,7 @@ from clew.capture.state.writes import refused_when_raising
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import CaptureError
 from clew.frameworks.torch.modules.state import ClosedOver
-from clew.frameworks.torch.undo import Plan, plan_of, protected, writes_late
+from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_late
 from clew.ir.arguments import all_nodes, leaves
 from clew.ir.graph import Graph
 from clew.ir.guards import attribute_paths, confirm, leaves_of, referred_paths, rename_attributes

@@ -225,12 +225,11 @@ def catches_only(kind: type[Exception], frame: FrameType | None, errors: Errors 
         known = _functions.get(id(frame.f_code))
         if known is None or known[2]:
             return True
-        for start, end, names in known[1]:
-            if start <= frame.f_lasti < end and (names is None or errors is None):
+        around = [names for start, end, names in known[1] if start <= frame.f_lasti < end]
+        for names in around:
+            if names is None or errors is None:
                 return False
-            if start <= frame.f_lasti < end and any(
-                _may_catch(frame, name, errors) and _class_named(frame, name) is not kind for name in names
-            ):
+            if any(_may_catch(frame, name, errors) and _class_named(frame, name) is not kind for name in names):
                 return False
         frame = frame.f_back
     return True
