@@ -175,8 +175,14 @@ WAYS: dict[str, Callable[..., Call]] = {
     "capture": lambda program, *args: clew.trace(program, args),
     "clew.compile, cudagraphs": _by_clew("cudagraphs"),
     "clew.compile, inductor": _by_clew("inductor"),
+    "clew.compile, inductor-cudagraphs": _by_clew("inductor-cudagraphs"),
 }
-_OF_A_GPU = ("CUDA graph by hand", "torch.compile, reduce-overhead", "clew.compile, cudagraphs")
+_OF_A_GPU = (
+    "CUDA graph by hand",
+    "torch.compile, reduce-overhead",
+    "clew.compile, cudagraphs",
+    "clew.compile, inductor-cudagraphs",
+)
 
 
 def _wait() -> None:
