@@ -17,6 +17,7 @@ from torch import nn
 
 import clew
 from clew.backends.cuda_graphs import CudaGraphs, Recorded, Recording
+from clew.backends.inductor import RecordedInductor
 
 
 class OnCpu(Recording):
@@ -268,3 +269,20 @@ def test_a_call_under_an_except_that_fails_in_a_segment_is_a_guard_that_failed()
     with pytest.raises(clew.GuardError, match="index"):
         made(torch.randn(1, 2))
     torch.testing.assert_close(states(model)[:2], before[:2])
+
+
+def test_kernels_of_inductor_are_recorded() -> None:
+    recording = OnCpu()
+    cache = torch.zeros(4)
+
+    def program(x: torch.Tensor, cache: torch.Tensor) -> torch.Tensor:
+        cache.add_(x.exp())
+        return (x * 2 + cache).sum()
+
+    made = clew.compile(program, RecordedInductor(recording), (torch.ones(4), torch.zeros(4)))
+    wanted = torch.zeros(4)
+    for _ in range(3):
+        x = torch.randn(4)
+        torch.testing.assert_close(made(x, cache), program(x, wanted))
+        torch.testing.assert_close(cache, wanted)
+    assert (recording.recorded, recording.launched) == (1, 3)

@@ -89,6 +89,7 @@ class CudaGraphs(TorchBackend):
 
     name = "cudagraphs"
     takes_symbols = False
+    needs_fakes = False
 
     def __init__(self, recording: Recording | None = None) -> None:
         self.recording = recording or Recording()
@@ -141,8 +142,6 @@ class _Launch:
         self.recording, self.flat = recording, flat
         self.static = [_like(one) for one in example[: flat.given]]
         """Memory of the graph that takes copies of what is given."""
-        self.written: list[int] = []
-        """The places of what is written into among what is given."""
         self.moves = 0
         self.used: list[torch.Tensor] = []
         self.places: list[int] = []
@@ -152,18 +151,15 @@ class _Launch:
     def copied(self) -> list[int]:
         """The places of what is copied: all that is given but what is written into, a cache say, which is used where it
         lies, as weights are, unless it lies elsewhere again and again."""
-        in_place = self.written if self.moves < _MOVES else ()
+        in_place = self.flat.written if self.moves < _MOVES else ()
         return [place for place in range(self.flat.given) if place not in in_place]
 
     def _record(self, example: Sequence[torch.Tensor]) -> None:
         """Record the work on the tensors that are used where they lie as they lie now."""
         with self.recording.apart(), torch.no_grad():
-            copies = [_like(one).copy_(one) for one in example]
-            before = [_version(one) for one in copies[: self.flat.given]]
+            copies = [_like(one).copy_(one) if self._may_be_written(place, one) else one.detach()
+                      for place, one in enumerate(example)]  # fmt: skip
             self.views = ResultViews(copies, self.flat.run(*copies))  # kernels are chosen and loaded by now
-        self.written = [
-            place for place, version in enumerate(before) if version is not None and version != copies[place]._version
-        ]
         self.used = [one.detach() for one in example]
         for place in self.copied:
             self.used[place] = self.static[place].copy_(self.used[place])
@@ -172,6 +168,11 @@ class _Launch:
             self.places[place] = 0
         with torch.no_grad():
             self.launch, self.results = self.recording.record(lambda: self.flat.run(*self.used))
+
+    def _may_be_written(self, place: int, tensor: torch.Tensor) -> bool:
+        """Whether a run may write into one of the tensors that it is given or reads; into weights it does not."""
+        is_weight = place >= self.flat.given and isinstance(tensor, torch.nn.Parameter)
+        return self.flat.writes and (not is_weight or place in self.flat.written)
 
     def __call__(self, *given: torch.Tensor) -> Sequence[torch.Tensor]:
         if self.recording.is_recording():
@@ -200,11 +201,6 @@ class _Launch:
 
 _MOVES = 3
 """What is written into, and has moved so often, is copied from then on."""
-
-
-def _version(tensor: torch.Tensor) -> int | None:
-    """How often a tensor has been written; None if nobody counts."""
-    return None if tensor.is_inference() else tensor._version
 
 
 def _like(tensor: torch.Tensor) -> torch.Tensor:

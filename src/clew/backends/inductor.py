@@ -35,6 +35,7 @@ class RecordedInductor(CudaGraphs):
     """Kernels of Inductor, recorded once and launched as a whole."""
 
     name = "inductor-cudagraphs"
+    needs_fakes = True
 
     def compiled(self, flat: Flat, fakes: list[Any], mode: Any, example: list[Any]) -> Callable[..., Any]:
         self.check(flat, example)

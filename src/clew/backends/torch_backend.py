@@ -43,6 +43,8 @@ class TorchBackend(Backend):
     takes_attempts = True
     takes_symbols = True
     """Whether sizes and numbers that differ between calls may be symbols."""
+    needs_fakes = True
+    """Whether ``compiled`` asks for fakes of its arguments; only one that takes no symbols may do without."""
 
     def prepare(self, captured: Any) -> Any:
         if getattr(type(captured), "framework", "torch" if hasattr(captured, "state_dict") else "") != "torch":
