@@ -28,7 +28,7 @@ from clew.capture.state.reachable import global_names
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
-from clew.frameworks.torch import caches, facts, number_functions, settings, tracing_tools
+from clew.frameworks.torch import facts, number_functions, settings, tracing_tools
 from clew.frameworks.torch.calls import constructors, tensor_attributes
 from clew.frameworks.torch.modules import optimizers, training_mode
 from clew.frameworks.torch.numpy_bridge import arrays, random_streams
@@ -75,11 +75,10 @@ def install_in(
     current: Current,
     surroundings: Surroundings,
     parts: list[Any],
-    met: Iterable[caches.Place],
     ends: Iterable[Any],
 ) -> None:
     """Replace what the modules and functions of a program hold; ``parts`` are the modules of torch it consists of,
-    ``met`` the caches of other packages that an earlier run came to, ``ends`` other objects that it reaches."""
+    ``ends`` other objects that it reaches."""
     attributes = [object.__getattribute__(part, "__dict__") for part in parts]  # past the watch on what is read
     replacements.install_in(patches, surroundings, attributes)
     stock = surroundings.derived(_stock_for(current))
@@ -88,7 +87,6 @@ def install_in(
     else:
         stock.find(patches)
     optimizers.install_in(patches, current, surroundings, ends)
-    caches.install_in(patches, current, surroundings, parts, met)
 
 
 # ---- plain Python ----------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
-from types import FrameType
 from typing import Any
 
 import numpy
@@ -29,6 +28,7 @@ from clew.capture.recording.recorder import Pending, Scalar
 from clew.capture.recording.unused_calls import is_own
 from clew.frameworks.numpy.array_proxy import Traced
 from clew.frameworks.torch import facts
+from clew.frameworks.torch.caches import TorchCachedCalls
 from clew.frameworks.torch.calls import dispatch, fast_path, tensor_mutation
 from clew.frameworks.torch.calls.constructors import MadeGenerator
 from clew.frameworks.torch.calls.dispatch import (
@@ -137,10 +137,6 @@ def is_small(tensor: Any) -> bool:
 _MOST_COMPARED = 1 << 14
 
 
-def _nothing(frame: FrameType) -> None:
-    """Nobody wants to know of it."""
-
-
 def share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Whether a write to one tensor may be seen in the other."""
     return bool(torch._C._is_alias_of(left, right))  # type: ignore[attr-defined]
@@ -162,17 +158,6 @@ class FactProxies:
 
     are_plain = False  # given as they are, and guarded where they are read
     were_given = False
-
-
-class CacheUse:
-    """Functions with a cache that the program calls."""
-
-    __slots__ = ("before_hash", "filled", "frozen")
-
-    def __init__(self) -> None:
-        self.filled: list[Any] = []  # caches that were empty before the program called them
-        self.frozen: list[torch.Tensor] = []  # tensors that caches hold, which must not be written to
-        self.before_hash: Callable[[FrameType], None] = _nothing
 
 
 class Managers:
@@ -229,7 +214,7 @@ class TorchRecorder(ExampleRecorder):
         self.modes = Modes(self)
         self.relied = ReliedFacts()
         self.fact_proxies = FactProxies()
-        self.caches = CacheUse()
+        self.caches = TorchCachedCalls(self)
         self.streams = Streams(self)
         self.generators = Generators()
         self.trainers = Trainers()
@@ -458,10 +443,10 @@ class TorchRecorder(ExampleRecorder):
             self.folding.spoil(node)
 
     def check_frozen(self, written: Any) -> None:
-        """The tensors that caches give must not be written to: the next one who asks the cache would see it."""
-        for value in leaves(written) if self.caches.frozen else ():
-            if isinstance(value, torch.Tensor) and any(share_memory(value, frozen) for frozen in self.caches.frozen):
-                raise not_followed("a write to a tensor that a function with a cache has given")
+        """The tensors that caches give must not be written to."""
+        for value in leaves(written) if self.caches.arrays else ():
+            if isinstance(value, torch.Tensor):
+                self.caches.check_written(value, share_memory)
 
     def twin_of(self, value: Any) -> Any:
         """For a generator of random numbers one that stands where it stands; the given one is left alone."""
