@@ -275,7 +275,10 @@ class CallSnapshot:
             if now is not before and not same_part(now, before):
                 return variable.name
         touched = next(self.memory.all_changes(), None)
-        return "" if touched is None else f"a {type(touched).__name__}"
+        if touched is None:
+            return ""
+        named = (variable.name for variable, before in self.values if before is touched)
+        return next(named, f"a {type(touched).__name__}")
 
     def put_back(self) -> None:
         """Let all of it be as it was."""

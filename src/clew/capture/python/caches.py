@@ -27,7 +27,7 @@ from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.ir.guests import Effect
 from clew.ir.node import Node
-from clew.ir.source import is_hidden
+from clew.ir.source import SourceLine, is_hidden
 
 CACHED = type(functools.lru_cache(lambda: None))
 _HOLDING = frozenset({CACHED, staticmethod, classmethod})
@@ -97,7 +97,10 @@ class CachedCalls:
         """Raise if somebody has."""
         if self._handed_out.has_changed():
             self._handed_out.put_back()
-            raise self.refusal(self._owner, "the program changes what its cache holds, and the next call would see it")
+            code = self._owner.__wrapped__.__code__
+            line = SourceLine(code.co_filename, code.co_firstlineno, code.co_name).describe()
+            why = "the program changes what its cache holds, and the next call would see it"
+            raise self.refusal(self._owner, why, line)
 
     def check_written(self, array: Any, share_memory: Callable[[Any, Any], bool]) -> None:
         """An array is written to: raise if a cache holds it."""
@@ -105,12 +108,16 @@ class CachedCalls:
             if share_memory(array, kept):
                 raise self.refusal(cached, "the program writes to what its cache holds, and the next call would see it")
 
-    def refusal(self, cached: Any, why: str) -> CaptureError:
+    def line(self) -> str:
+        """The line of the program that is being run."""
+        return line_of_program()
+
+    def refusal(self, cached: Any, why: str, where: str = "") -> CaptureError:
         """The error for a cached function that a graph cannot call as the program does."""
         name = getattr(cached.__wrapped__, "__name__", type(cached.__wrapped__).__name__)
         return self.kind(
             f"{name}, a function with a cache, cannot be captured",
-            where=line_of_program(),
+            where=where or self.line(),
             why=why,
             fixes=(
                 "take the cache away",

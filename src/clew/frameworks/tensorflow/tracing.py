@@ -685,6 +685,11 @@ class _CachedConstants(CachedCalls):
         layers = layer_class()
         self.ends = (tf.Tensor, tf.Variable, tf.Module, *(() if layers is None else (layers,)))
 
+    def line(self) -> str:
+        """The line of the program, behind the code that AutoGraph has made of it."""
+        source = _line_of_program()
+        return "" if source is None else source.describe()
+
     def call(self, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the cache gives, outside of the trace."""
         if any(isinstance(leaf, tf.Tensor) for leaf in tree.flatten((args, kwargs))[0]):

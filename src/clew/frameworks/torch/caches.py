@@ -59,6 +59,11 @@ class TorchCachedCalls(CachedCalls):
 
     def call(self, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the cache holds, if no tensor is in it; else what the body gives, recorded."""
+        result = self._result(cached, args, kwargs)
+        self.hand_out(cached, result)
+        return result
+
+    def _result(self, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         recorder = self._recorder
         for holder, name in recorder.surroundings.add(cached.__wrapped__):
             recorder.state.watch_variable(Variable(holder, name))

@@ -376,6 +376,7 @@ class Run(ExampleRun):
         self.rollback.check_unseen()
         self.open_files.check()
         self.recorder.trainers.check()
+        self.recorder.caches.check()
         arrays = self.recorder.arrays
         if arrays is not None:
             arrays.check()
