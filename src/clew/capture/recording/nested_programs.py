@@ -110,7 +110,7 @@ class Bodies:
         home = next((level for level, found in enumerate(levels) if found is node.graph), None)
         if home is None:
             raise CaptureError(
-                f"{node.name}, a value made inside a function that was handed to torch, is used outside of it",
+                f"{node.name}, a value made inside a function that was handed to another one, is used outside of it",
                 why="the value belongs to each single run of that function",
                 fixes=("return the value from the function",),
             )

@@ -94,8 +94,8 @@ def site_of(frame: FrameType) -> Site | None:
     return known
 
 
-_DISPATCHERS = frozenset({"handle_torch_function", "wrapped"})
-"""Functions of frameworks that only hand a call on."""
+DISPATCHERS = {"wrapped"}
+"""Functions that only hand a call on; frameworks add theirs."""
 _forwarding: dict[int, tuple[bool, bool, CodeType]] = {}
 """By the identity of code, which is kept, so that it stays its own."""
 
@@ -134,7 +134,7 @@ def only_forwards(code: CodeType) -> bool:
 def _look_at(code: CodeType) -> tuple[bool, bool, CodeType]:
     """Whether code is Clew's own, and whether it only hands calls on; looked at once."""
     is_ours = code.co_filename.startswith(PACKAGE_FOLDER)
-    found = _forwarding[id(code)] = (is_ours, is_ours or code.co_name in _DISPATCHERS, code)
+    found = _forwarding[id(code)] = (is_ours, is_ours or code.co_name in DISPATCHERS, code)
     return found
 
 

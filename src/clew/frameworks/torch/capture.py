@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from clew.capture.bytecode.handled_errors import refused_proxies
-from clew.capture.bytecode.try_blocks import ENTRANCES, RAISING_AGAIN
+from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.captured import Captured
 from clew.capture.control_flow.argument_uses import asks
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
@@ -124,7 +124,6 @@ class Findings(RunFindings):
 
 
 ENTRANCES.add(__name__)
-RAISING_AGAIN.add("torch.nn.modules.module")
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
 
 _NOT_NAMED = "an integer is required"
