@@ -123,6 +123,14 @@ def _refused(name: str, error: Exception) -> GuardError:
 
 ARITHMETIC: Errors = (ArithmeticError, ValueError)
 """What a calculation with plain numbers can raise."""
+
+
+class Never(BaseException):
+    """No error at all; it is never raised."""
+
+
+NEVER: Errors = (Never,)
+"""What a call raises that cannot fail."""
 FRAMEWORK: Errors = ()
 """Stands for what a function of a framework can raise: errors of Python's own classes, or of the framework's."""
 _FRAMEWORK_CLASSES = FRAMEWORK_PACKAGES | {"builtins", "optree"}

@@ -44,11 +44,18 @@ class Bodies:
         self.outermost = graph
         self.open: list[OpenBody] = []
         self.is_used = False  # whether there was a body: until then all nodes are of one graph
+        self.chosen: Graph | None = None
+        """Where the next node goes, if not into the innermost graph."""
 
     @property
     def current(self) -> Graph:
         """The graph that new nodes go into."""
         return self.open[-1].graph if self.open else self.outermost
+
+    def take_graph(self) -> Graph:
+        """The graph that the next node goes into."""
+        chosen, self.chosen = self.chosen, None
+        return self.current if chosen is None else chosen
 
     def localized(self, value: Any, graph: Graph) -> Any:
         """The arguments of a node of ``graph``: nodes of the graphs around it become parameters of the bodies."""

@@ -33,7 +33,7 @@ from clew.capture.state.memory import Memory
 from clew.capture.state.slots import Slot
 from clew.errors import CaptureError
 from clew.ir.node import Node
-from clew.ir.source import is_hidden
+from clew.ir.source import is_of_framework
 
 _HOLDERS = 6  # of a list of the state: its place; the group, the memory, two names while it is lifted, and who counts
 _HEAP_TYPE = 1 << 9  # the flag of classes whose attributes can be set
@@ -255,7 +255,7 @@ class State:
             return
         if name in names:
             self._read.update({names[name]} - self._set)
-        elif name in _WHOLE and not is_hidden(sys._getframe(2).f_code):
+        elif name in _WHOLE and not is_of_framework(sys._getframe(2).f_code):
             self._read.update(set(names.values()) - self._set)
 
     def note_set(self, owner: Any, name: str, value: Any) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy
 
 from clew.capture.bytecode.handled_errors import may_see_error
-from clew.capture.bytecode.try_blocks import ARITHMETIC, is_tried, succeeds
+from clew.capture.bytecode.try_blocks import ARITHMETIC, NEVER, is_tried, succeeds
 from clew.capture.control_flow.runtime import before_guard
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import ListProxy
@@ -460,8 +460,8 @@ class NumpyRecorder(ExampleRecorder):
     def _succeeded(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         """The result of such a call; where it fails, which is a question, the program gets the error."""
         kind = numpy.linalg.LinAlgError
-        both = self.create_node("call_function", succeeds, (kind, target, *args), kwargs, never_fails=True)
-        take = partial(self.create_node, "call_function", operator.getitem, kwargs={}, never_fails=True)
+        both = self.create_node("call_function", succeeds, (kind, target, *args), kwargs, errors=NEVER)
+        take = partial(self.create_node, "call_function", operator.getitem, kwargs={}, errors=NEVER)
         asked, found = take(args=(both, 0)), take(args=(both, 1), is_result=True)
         if not self.truth(asked, True, is_data=True, is_fixed=True):
             error = kind(f"{target.__name__} fails")

@@ -18,6 +18,7 @@ import numpy
 import torch
 from torch.overrides import TorchFunctionMode
 
+from clew.capture.bytecode.try_blocks import NEVER
 from clew.capture.control_flow.body_recorder import Abandon
 from clew.capture.control_flow.runtime import before_guard
 from clew.capture.guards.sizes import Size, compare
@@ -536,7 +537,7 @@ class TorchRecorder(ExampleRecorder):
 
         ``inside`` is the user's function or module that runs, if one does.
         """
-        return make_whole(self, op, target, call, args, kwargs, written, opaque, inside)
+        return make_whole(self, op, target, call, (args, kwargs), written, opaque, inside)
 
     def perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_plain: bool = False) -> Any:
         """Make the call on plain values; an error is the user's, but a program that catches it cannot be captured."""
@@ -691,7 +692,7 @@ class TorchRecorder(ExampleRecorder):
     def asked_tracer(self, function: Any) -> Node:
         """The node that asks whether a tool traces the program, which never fails."""
         name = "is_capturing" if is_own(function) else None
-        return self.create_node("call_function", function, (), {}, never_fails=True, name=name)
+        return self.create_node("call_function", function, (), {}, errors=NEVER, name=name)
 
     def truth(self, place: Any, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
         """The program asks whether a value is true: the way that the run goes on, recorded or guarded."""
