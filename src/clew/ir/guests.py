@@ -290,7 +290,8 @@ def register(package: str, wake: Callable[[], Guest], is_symbolic: bool = False)
 
 def symbolic_guest() -> Guest | None:
     """The guest of the framework whose own tracer's proxies ours stand in for."""
-    return guest(_symbolic[0]) if _symbolic else None
+    package = _symbolic[0] if _symbolic else ""
+    return _awake.get(package) or guest(package)
 
 
 def follows_stream(kind: type) -> bool:
