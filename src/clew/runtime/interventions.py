@@ -239,7 +239,7 @@ def _asking(captured: Any, keys: dict[str, bool]) -> Graph:
         for call in calls_at(graph, path, int(number or 0) + 1):
             place = id(call.graph)
             if place not in memory:
-                memory[place] = SharedMemory(call.graph, graph.owning_module)
+                memory[place] = SharedMemory(call.graph, graph.owning_module, inputs_apart=True)
             _insert_question(call, is_changed, memory[place])
     return graph
 

@@ -15,7 +15,7 @@ from typing import Any
 from clew.capture.bytecode.instructions import Instruction, Operations, instructions_of
 from clew.errors import GuardError
 from clew.ir.effects import effect_of, pure
-from clew.ir.guests import Effect
+from clew.ir.guests import FRAMEWORK_PACKAGES, Effect
 from clew.ir.node import Node
 
 ENTRANCES: set[str] = set()
@@ -128,9 +128,17 @@ def refused_attempt(name: str, error: Exception) -> GuardError:
 
 ARITHMETIC: Errors = (ArithmeticError, ValueError)
 """What a calculation with plain numbers can raise."""
+
+
+class Never(BaseException):
+    """No error at all; it is never raised."""
+
+
+NEVER: Errors = (Never,)
+"""What a call raises that cannot fail."""
 FRAMEWORK: Errors = ()
 """Stands for what a function of a framework can raise: errors of Python's own classes, or of the framework's."""
-_FRAMEWORK_CLASSES = frozenset("builtins torch numpy jax jaxlib tensorflow optree".split())
+_FRAMEWORK_CLASSES = FRAMEWORK_PACKAGES | {"builtins", "optree"}
 
 Region = tuple[int, int, tuple[str, ...] | None]
 """A part of a function under an ``except``, and the classes that it asks for by name; None if that is not known."""
