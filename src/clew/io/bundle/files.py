@@ -34,7 +34,7 @@ from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, leaves_of, referred_paths
 from clew.ir.guests import module_guest
-from clew.ir.lookup import NotFound, name_for
+from clew.ir.names import NotFound, name_for
 from clew.ir.permissions import Permissions
 from clew.ir.pickling import Missing, is_sure
 from clew.ir.text import parse_with, text_and_objects

@@ -28,7 +28,7 @@ from clew.io.bundle.weights import Weights, is_known
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guards import Call
-from clew.ir.lookup import name_for
+from clew.ir.names import name_for
 from clew.ir.permissions import Permissions
 from clew.ir.pickling import Missing, is_sure, record_class, shape_of_class
 
