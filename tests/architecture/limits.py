@@ -45,6 +45,7 @@ IDEAS = {
     "translate.rows.torch_python": "one kind of rows",
     "translate.rows.torch_reductions": "one kind of rows",
     "translate.sources.torch_modules": "entering layers is a pass over the graph",
+    "backends.cuda_graphs": "a back end of its own, found by its name",
     "backends.compile": "a question of the public surface, one file each",
     "backends.backward": "a question of the public surface, one file each",
     "backends.checkpoint": "an algorithm: what to save of the forward pass, and what to compute again",

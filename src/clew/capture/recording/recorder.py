@@ -34,6 +34,7 @@ from clew.capture.bytecode.try_blocks import (
     assumed_error,
     attempt,
     attempt_method,
+    catches_only,
     class_caught,
     has_failed,
     is_tried,
@@ -591,12 +592,22 @@ class Recorder:
         """A call under an ``except``: the path of its handler is recorded too, or guarded against."""
         if op == "call_module":
             return "call_function", attempt, (self.create_node("get_attr", target, (), {}), *args)
+        if self._is_implemented(target, frame, errors):
+            return op, target, args
         is_function = op == "call_function"
         is_followed = self.error_notes.follows and self.paths is not None and self.paths.count < _MOST_BEFORE
         kind = class_caught(frame, errors) if is_followed and not may_see_error(frame) else None
         if kind is None or not self.may_raise(target, kind):
             return "call_function", attempt if is_function else attempt_method, (target, *args)
         return "call_function", outcome_of if is_function else outcome_of_method, (kind, target, *args)
+
+    def _is_implemented(self, target: Any, frame: FrameType | None, errors: Errors | None) -> bool:
+        """Whether all that the program catches here is that there is no such function for these arrays, and the graph
+        has attempted the same before: what that was given tells. Other errors pass, as they do in the program."""
+        if not catches_only(NotImplementedError, frame, errors):
+            return False
+        attempts = (node for node in reversed(self.bodies.outermost.nodes) if node.target in (attempt, attempt_method))
+        return any(node.args[0] == target for node in attempts)
 
     def may_raise(self, target: Any, kind: type[Exception]) -> bool:
         """Whether a path on which a function, or the method of a name, raises an error of this class is worth a try."""
