@@ -15,7 +15,7 @@ from clew.ir.arguments import references
 from clew.ir.effects import effect_of, resolve
 from clew.ir.guests import Effect
 from clew.ir.node import Node
-from clew.ir.types import ScalarType
+from clew.ir.types import ArrayType, ScalarType
 
 _FRESH = frozenset(
     "add sub mul div true_divide matmul mm bmm addmm baddbmm pow rsqrt sqrt exp log tanh sigmoid relu gelu silu "
@@ -58,10 +58,23 @@ def written_arguments(node: Node, root: Any) -> list[Node]:
         module = resolve(root, str(node.target))
         is_own = effect_of(node, root) is Effect.WRITE and hasattr(module, "modules")
         return [] if is_own and not any(getattr(part, "inplace", False) for part in module.modules()) else given
+    return references((node.args[:1], node.kwargs.get("out"))) if _is_in_place(node) else given
+
+
+def _is_in_place(node: Node) -> bool:
+    """Whether a call that writes does so into its first argument: ``x += y``, ``x.add_(y)``."""
     name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
     home = "" if node.op == "call_method" else getattr(node.target, "__module__", "") or ""
-    is_first = home == "_operator" or (name.endswith("_") and not name.endswith("__"))
-    return references((node.args[:1], node.kwargs.get("out"))) if is_first else given
+    return home == "_operator" or (name.endswith("_") and not name.endswith("__"))
+
+
+def _shared(node: Node, root: Any) -> list[Node]:
+    """What the value of a node may share memory with: of an array that is written in place, that array alone."""
+    first = node.args[0] if node.op in ("call_function", "call_method") and node.args else None
+    is_array = isinstance(first, Node) and isinstance(first.value_type, ArrayType)
+    if is_array and effect_of(node, root) is Effect.WRITE and _is_in_place(node):
+        return references((node.args[:1], node.kwargs.get("out")))
+    return references((node.args, node.kwargs))
 
 
 class SharedMemory:
@@ -75,7 +88,7 @@ class SharedMemory:
             if node.op == "get_attr":
                 self._join(node, f"attribute {node.target}")
             elif node.op != "output" and not is_fresh(node, root):
-                for used in references((node.args, node.kwargs)):
+                for used in _shared(node, root):
                     self._join(node, used)
             written = written_arguments(node, root)
             if written:
