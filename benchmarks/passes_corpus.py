@@ -6,8 +6,9 @@ double precision, ``place`` against the model on that device; without a GPU that
 and dtypes are compared. Operations that ``clew.profile`` has no formula for are listed.
 
 The outcomes are data: ``benchmarks/passes.json``, written anew after each architecture. What is in there, or in a file
-that ``--done`` names, is not run again; ``--slice 2/4`` takes a quarter of the names, ``--stop`` ends after so many
-seconds. ``--merge FILE ...`` runs nothing: it adds outcomes of other machines and writes the page, ``docs/passes.md``.
+that ``--done`` names, is not run again; ``--slice 2/4`` takes a quarter of the names, and after ``--stop`` seconds
+nothing new begins. ``--merge FILE ...`` runs nothing: it adds outcomes of other machines and writes the page,
+``docs/passes.md``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import functools
 import gc
 import json
 import logging
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -329,8 +331,7 @@ def _measure(chosen: argparse.Namespace, console: Console) -> None:
     names = list(_open_names(chosen, found))
     console.print(f"{len(names)} architectures are open")
     work = functools.partial(prepare, chosen.suite, chosen.passes, chosen.seconds)
-    until = time.monotonic() + chosen.stop if chosen.stop else None
-    for row in workers.run(names, work, chosen.workers, chosen.seconds + GRACE, until):
+    for row in workers.run(names, work, chosen.workers, chosen.seconds + GRACE, chosen.stop):
         name = row.pop("name")
         found["rows"][name] = merged(found["rows"].get(name, {}), {"suite": chosen.suite, "passes": {}, **row})
         write(chosen.results, found)
@@ -376,7 +377,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--passes", nargs="+", choices=PASSES, default=list(PASSES), help="these passes")
     parser.add_argument("--slice", default="1/1", metavar="N/M", help="the N-th of M parts of the names")
     parser.add_argument("--seconds", type=int, default=240, help="the time limit of each architecture")
-    parser.add_argument("--stop", type=int, help="end after so many seconds; what is in hand then stays open")
+    parser.add_argument("--stop", type=float, default=math.inf, help="begin nothing new after so many seconds")
     parser.add_argument("--workers", type=int, default=1, help="processes that work side by side")
     parser.add_argument("--results", type=Path, default=Path("benchmarks/passes.json"), help="where outcomes are kept")
     parser.add_argument("--done", nargs="+", type=Path, default=[], help="further files of outcomes, only read")
