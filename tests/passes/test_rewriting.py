@@ -220,6 +220,14 @@ def test_tied_weights_stay_tied():
     assert captured.get_parameter("0.weight") is captured.get_parameter("1.weight")
 
 
+def test_convert_dtype_of_parametrized_layers():
+    model = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)), nn.Tanh()).eval()
+    captured = clew.convert_dtype(clew.trace(model, (torch.randn(3, 2),)), torch.float64)
+    x = torch.randn(3, 2, dtype=torch.float64)
+    torch.testing.assert_close(captured(x), copy.deepcopy(model).double()(x))
+    assert model[0].weight.dtype is torch.float32
+
+
 def test_place():
     model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))
     captured = clew.place(clew.trace(model, (X,)), "meta")
