@@ -83,10 +83,10 @@ HEAD = """\
 Each pass on a capture of each architecture of the [coverage corpus](coverage.md) (small random weights), verified, and
 compared with what the model computes on another batch, or on the example where a guard refuses that one: `equal` within
 0.002 of the largest number. `unchanged`: the pass found nothing to do. `guarded`: a guard of the capture refuses the
-other device. `refused`: an error says that torch's exporter does not take the program, though it takes the model. `n/a`: the model itself does not run in double
-precision, on the other device ({device}) or through torch's exporter, so that there is nothing to compare with. Where a
-model chooses the largest of nearly equal numbers, and another order of additions chooses another, it is judged in
-double precision. Made by `python -m benchmarks.passes_corpus` with {versions}."""
+other device. `refused`: an error says that torch's exporter does not take the program, though it takes the model.
+`n/a`: the model itself does not run in double precision, on the other device ({device}) or through torch's exporter, so
+that there is nothing to compare with. Where a model chooses the largest of nearly equal numbers, and another order of
+additions chooses another, it is judged in double precision. Made by `python -m benchmarks.passes_corpus` with {versions}."""
 TITLES = (
     ("Wrong or failed", BAD),
     ("Refused or guarded", ("refused", "guarded")),

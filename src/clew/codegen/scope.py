@@ -20,8 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from clew.ir.literals import Speller
-from clew.ir.lookup import name_for
-from clew.ir.names import Namespace
+from clew.ir.names import Namespace, name_for
 from clew.ir.node import Node
 
 

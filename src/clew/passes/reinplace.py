@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from clew.frameworks.torch.new_values import fitted, with_item
+from clew.frameworks.torch.functional_writes import fitted, with_item
 from clew.ir.arguments import bodies_of
 from clew.ir.graph import Graph
 from clew.ir.guards import Call, Guard

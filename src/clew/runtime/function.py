@@ -24,10 +24,10 @@ from clew.capture.captured import CONSTANT
 from clew.capture.current_capture import LOCK
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import ClewError
-from clew.ir.addressing import node_of
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, Guards, evaluate
+from clew.ir.module_calls import node_of
 from clew.ir.pickling import check_found
 from clew.runtime.build import compile_function, note_origin
 from clew.runtime.fast.direct import Body, direct_call

@@ -16,9 +16,8 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from clew.errors import GraphError, a_or_an
-from clew.ir.addressing import calls_at
 from clew.ir.graph import Graph
-from clew.ir.module_calls import ModuleCall, Record, as_returned, mapped
+from clew.ir.module_calls import ModuleCall, Record, as_returned, calls_at, mapped
 from clew.ir.node import Node
 from clew.ir.shared_memory import SharedMemory
 from clew.runtime.surgery import calls_to_change, check_separable, redirect

@@ -341,6 +341,43 @@ def _likeness(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return (key, *kwargs, *[value if type(value) in _PLAIN else type(value) for value in kwargs.values()])
 
 
+# ---- captures without their original ---------------------------------------------------------------------------------
+
+
+class SavedCaptures:
+    """What a lazy graph had captured by the time it was saved: a call goes to the capture that it fits.
+
+    The original is not there, so a call that none of them fits is refused.
+    """
+
+    captures: list[Any]
+
+    def __init__(self, captures: list[Any], name: str) -> None:
+        self.captures, self.__name__ = captures, name
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return call_fitting(self.captures, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"SavedCaptures({self.__name__}, {len(self.captures)} captures)"
+
+
+def call_fitting(captures: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of the first capture that a call fits."""
+    doubtful = [one for one in captures if not one._may_fit(args, kwargs)]
+    refused = []
+    for captured in (*(one for one in captures if one not in doubtful), *doubtful):
+        try:
+            return captured(*args, **kwargs)
+        except GuardError as error:
+            refused.append(error.what)
+    raise GuardError(
+        f"none of the {len(captures)} captures that were saved fits this call: {'; '.join(dict.fromkeys(refused))}",
+        why="a lazy graph that was loaded has no original that it could capture again",
+        fixes=("call the lazy graph with such arguments before it is saved",),
+    )
+
+
 # ---- captures as they are saved --------------------------------------------------------------------------------------
 
 Attribute = tuple[Any, str, Any]
