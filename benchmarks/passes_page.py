@@ -86,7 +86,8 @@ compared with what the model computes on another batch, or on the example where 
 other device. `refused`: an error says that torch's exporter does not take the program, though it takes the model.
 `n/a`: the model itself does not run in double precision, on the other device ({device}) or through torch's exporter, so
 that there is nothing to compare with. Where a model chooses the largest of nearly equal numbers, and another order of
-additions chooses another, it is judged in double precision. Made by `python -m benchmarks.passes_corpus` with {versions}."""
+additions chooses another, it is judged in double precision.
+Made by `python -m benchmarks.passes_corpus` with {versions}."""
 TITLES = (
     ("Wrong or failed", BAD),
     ("Refused or guarded", ("refused", "guarded")),
