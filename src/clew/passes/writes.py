@@ -21,7 +21,7 @@ from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
 from clew.ir.node import Node
-from clew.passes.gather import written_array
+from clew.ir.shared_memory import written_array
 from clew.passes.views import operation
 
 OPERATORS = {

@@ -113,6 +113,9 @@ class HoldsGraph(Intervening):
         """The code, for those who need it now; ``recompile`` of a subclass may only note that it is wanted."""
         return self.recompile()
 
+    def keep_plans(self) -> None:
+        """Keep to what has to be undone after a failed guard as the graph is now; a back end changes its nodes next."""
+
     @property
     def guards(self) -> Guards:
         """The assumptions: those checked before the program runs, then those on values that it computes."""

@@ -239,7 +239,7 @@ def _asking(captured: Any, keys: dict[str, bool]) -> Graph:
         for call in _calls_named(graph, key):
             place = id(call.graph)
             if place not in memory:
-                memory[place] = SharedMemory(call.graph, graph.owning_module)
+                memory[place] = SharedMemory(call.graph, graph.owning_module, inputs_apart=True)
             fates.append(_fates(call, memory[place]))
     waiting = iter(fates)
     for key, is_changed in keys.items():
@@ -288,9 +288,9 @@ def _insert_question(call: ModuleCall, is_changed: bool, fates: list[_Fate]) -> 
 
 def _is_alone(node: Node, last: int, memory: SharedMemory) -> bool:
     """Whether nothing that is used behind a call may share memory with what it returned, but through that."""
-    group = memory.group(node)
+    group = memory.find(node)
     for other, place in memory.places.items():
-        if place <= last and other is not node and memory.group(other) is group:
+        if place <= last and other is not node and memory.find(other) is group:
             is_outside = other.op in ("placeholder", "get_attr")
             if is_outside or any(memory.places.get(user, place) > last for user in other.users):
                 return False
