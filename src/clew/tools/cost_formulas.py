@@ -505,6 +505,19 @@ def matrix(cubes: float) -> Formula:
     return formula
 
 
+def singular_values(call: Call) -> Cost:
+    """Of m rows and n <= m columns: ``4mn**2 - 4n**3/3``; with vectors ``14mn**2 + 8n**3``, with all of them
+    ``4m**2n + 8mn**2 + 9n**3``."""
+    *batch, rows, columns = shape(call.first)
+    m, n = max(rows, columns), min(rows, columns)
+    vectors, *others = arrays_in(call.result)
+    has_vectors, is_whole = bool(others) and count(vectors) > 0, shape(vectors)[-1:] == (rows,) and rows > columns
+    if not has_vectors:
+        return Cost(others=math.prod(batch) * (4 * m * n**2 - 4 * n**3 // 3))
+    whole, thin = 4 * m**2 * n + 8 * m * n**2 + 9 * n**3, 14 * m * n**2 + 8 * n**3
+    return Cost(others=math.prod(batch) * (whole if is_whole else thin))
+
+
 def solve(call: Call) -> Cost:
     """A decomposition of n**3 * 2/3, then n**2 * 2 for each right side."""
     *batch, rows, _ = shape(call.first)

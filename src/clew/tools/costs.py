@@ -155,6 +155,11 @@ RULES: tuple[tuple[str, Formula], ...] = (
     ("det slogdet logdet lu lu_factor", formulas.matrix(2 / 3)),
     ("inv inverse cholesky_inverse", formulas.matrix(2)),
     ("qr", formulas.matrix(4 / 3)),
+    ("eigvalsh", formulas.matrix(4 / 3)),
+    ("eigh", formulas.matrix(9)),
+    ("eigvals", formulas.matrix(10)),
+    ("eig", formulas.matrix(25)),
+    ("svd svdvals", formulas.singular_values),
     ("solve triangular_solve solve_triangular cholesky_solve", formulas.solve),
 )
 """Operations whose number depends on more than the size of the result."""
@@ -183,7 +188,10 @@ OTHER_NAMES = {
     "_adaptive_avg_pool2d": "adaptive_avg_pool2d", "_adaptive_avg_pool3d": "adaptive_avg_pool3d",
     "linalg_vector_norm": "vector_norm", "linalg_norm": "norm", "linalg_inv": "inv", "linalg_det": "det",
     "linalg_cholesky_ex": "cholesky", "linalg_solve": "solve",
-    "linalg_qr": "qr", "linalg_solve_triangular": "solve_triangular", "_to_copy": "to", "_unsafe_view": "view",
+    "linalg_qr": "qr", "linalg_eigvalsh": "eigvalsh", "linalg_eigh": "eigh", "linalg_eigvals": "eigvals",
+    "linalg_eig": "eig", "linalg_svdvals": "svdvals", "linalg_svd": "svd",
+    "_linalg_svd": "svd", "_linalg_eigh": "eigh", "_linalg_eigvals": "eigvals",
+    "linalg_solve_triangular": "solve_triangular", "_to_copy": "to", "_unsafe_view": "view",
     "embedding_bag": "embedding_bag", "_cdist_forward": "cdist", "mkldnn_linear": "linear",
     "upsample_nearest1d": "upsample_nearest2d", "_fft_r2c": "rfft", "_fft_c2r": "irfft", "_fft_c2c": "fft",
 }  # fmt: skip
