@@ -1,6 +1,7 @@
 """Formulas for the number of arithmetic operations that a call takes.
 
-In comes a ``Call``: the name of an operation, its arguments and its result, of which only sizes are looked at. Out
+In comes a ``Call``: the name of an operation, its arguments and its result, of which only sizes are looked at, so that
+types of arrays do as well as arrays. Out
 comes its ``Cost``: multiply-adds of products, convolutions and attention as ``macs``, all else as ``others``. One is
 what computes an element from one or two others (``exp``, ``sqrt`` and comparisons too); what is composed of such
 operations takes as many as its formula has. Moving, casting and drawing random numbers takes none. Which operation has
@@ -16,6 +17,7 @@ from typing import Any
 
 from clew import tree
 from clew.ir.guests import guest_of
+from clew.ir.types import ArrayType
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,9 @@ def arrays_in(value: Any) -> Iterator[Any]:
 
 
 def is_array(value: Any) -> bool:
-    """Whether a value is an array of one of the frameworks."""
+    """Whether a value is an array of one of the frameworks, or the type of one."""
+    if isinstance(value, ArrayType):
+        return True
     if isinstance(value, (int, float, str, bool, type(None), tuple, list, dict)):
         return False
     guest = guest_of(value)
@@ -89,7 +93,7 @@ def is_array(value: Any) -> bool:
 
 
 def shape(value: Any) -> tuple[int, ...]:
-    """The sizes of an array; none for numbers."""
+    """The sizes of an array, or of the arrays of a type; none for numbers."""
     return tuple(int(size) for size in getattr(value, "shape", ()))
 
 
