@@ -196,10 +196,7 @@ def _run_passes(prepared: _Prepared, chosen: list[str], row: dict[str, Any], end
                 row["passes"][label] = _judged(label, prepared)
         except TimeLimit as error:
             row["passes"][label] = f"timeout: {error}"
-    outcomes = row["passes"].values()
-    bad = [one for one in outcomes if one.startswith(passes_page.BAD)]
-    late = any(one.startswith("timeout") for one in outcomes)
-    row["outcome"] = "n/a" if row["unstable"] else bad[0].partition(":")[0] if bad else "late" if late else "equal"
+    row["outcome"] = passes_page.outcome_of(row)
 
 
 def _judged(label: str, prepared: _Prepared) -> str:
@@ -365,8 +362,10 @@ def _merge(chosen: argparse.Namespace) -> None:
     for path in chosen.merge:
         other = read(path)
         found["machine"] = other["machine"]
+        made = ", ".join(f"{name} {other['machine'][name]}" for name in ("Python", "torch", "transformers"))
         for name, row in other["rows"].items():
-            found["rows"][name] = merged(found["rows"].get(name, {}), row)
+            new = merged(found["rows"].get(name, {}), {"made": made, **row})
+            found["rows"][name] = {**new, "outcome": passes_page.outcome_of(new)}
     write(chosen.results, found)
     chosen.page.write_text(passes_page.markdown(found, list(PASSES)))
 
