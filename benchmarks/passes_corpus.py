@@ -318,12 +318,23 @@ def merged(before: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
 
 def write(path: Path, found: dict[str, Any]) -> None:
     """The outcomes as a file, whole or not at all: one line for each architecture."""
-    rows = sorted(found["rows"].items())
+    rows = sorted((name, _shortened(row)) for name, row in found["rows"].items())
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows)
     text = f'{{"machine": {json.dumps(found["machine"])},\n"rows": {{\n{lines}\n}}}}\n'
     beside = path.with_suffix(".part")
     beside.write_text(text)
     beside.replace(path)
+
+
+def _shortened(value: Any) -> Any:
+    """A row without what is empty, and with the beginnings of what errors say."""
+    if isinstance(value, dict):
+        kept = {key: _shortened(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if key == "passes" or item not in ("", [], False)}
+    return value[:_MOST_TEXT] if isinstance(value, str) else value
+
+
+_MOST_TEXT = 160
 
 
 def _measure(chosen: argparse.Namespace, console: Console) -> None:

@@ -72,7 +72,7 @@ def markdown(found: dict[str, Any], labels: list[str]) -> str:
     ran = {name: row for name, row in rows.items() if row["outcome"] != "skipped"}
     outcomes = Counter(row["outcome"] for row in ran.values())
     made = Counter(row.get("made", "") for row in rows.values())
-    versions = "; ".join(f"{name} ({count} architectures)" for name, count in made.most_common())
+    versions = ";\n".join(f"{name} ({count} architectures)" for name, count in made.most_common())
     parts = [
         "# Passes over all architectures",
         HEAD.format(versions=versions, device=found["machine"].get("device of place", "meta")),
@@ -127,6 +127,6 @@ def _reasons(rows: Rows, title: str, outcomes: list[str]) -> list[str]:
     lines = [
         f"- {name}: {_FOLDER.sub('', row.get('reason', 'no reason was kept'))}"
         for name, row in sorted(rows.items())
-        if row["outcome"] in outcomes and (not row["passes"] or row.get("unstable"))
+        if row["outcome"] in outcomes and (not row.get("passes") or row.get("unstable"))
     ]
     return [f"## {title}", "\n".join(lines)] if lines else []
