@@ -27,7 +27,8 @@ from torch.fx import node as torch_node
 from clew.errors import InteropError
 from clew.fx.borders import is_of_torch
 from clew.fx.torch_source import clients_over_clew
-from clew.io.torch_fx import META_KEY, FxModule, GuardHook, codegen_to_torch
+from clew.io.torch_fx import META_KEY, FxModule, codegen_to_torch, to_fx
+from clew.io.torch_fx_parts import GuardHook
 from clew.ir.arguments import Reference, bodies_of, leaves, map_aggregate
 from clew.ir.graph import Graph
 from clew.ir.guards import Input, attached, attribute_paths, detached, evaluate
@@ -173,9 +174,21 @@ def _transform(transformer: Any) -> Any:
 
 # ---- graphs of torch.fx that are built of a captured program: the guards follow --------------------------------------
 
-_their_init = torch.fx.GraphModule.__init__
+_their_trace, _their_init = torch.fx.Tracer.trace, torch.fx.GraphModule.__init__
+_traced: WeakKeyDictionary[torch.fx.Graph, torch.nn.Module] = WeakKeyDictionary()
+"""For a graph that a tracer of torch.fx has made of a module of Clew's the module of torch.fx that it ran instead."""
 _origins: WeakKeyDictionary[torch.fx.Graph, tuple[Graph, dict[str, Any]]] = WeakKeyDictionary()
 """For a graph of torch.fx the captured one that it is built of, and its nodes by the names of inputs of that."""
+
+
+def _trace(tracer: torch.fx.Tracer, root: Any, concrete_args: Any = None) -> torch.fx.Graph:
+    """``Tracer.trace`` of torch.fx; a module of Clew's is converted first, so that guards and branches are kept."""
+    if GraphModule not in type(root).__mro__:
+        return _their_trace(tracer, root, concrete_args)
+    twin = to_fx(root)
+    graph = _their_trace(tracer, twin, concrete_args)
+    _traced[graph] = twin
+    return graph
 
 
 def _note_origin(node: Any, twin: Any) -> Any:
@@ -204,7 +217,10 @@ def _init_module(module: Any, root: Any, graph: Any, *args: Any, **kwargs: Any) 
 
     It is known to be by nodes that were copied or mapped, or by its root; then its inputs are found by their names.
     """
-    _their_init(module, root, graph, *args, **kwargs)
+    twin = _traced.get(graph) if GraphModule in type(root).__mro__ else None
+    _their_init(module, root if twin is None else twin, graph, *args, **kwargs)
+    if twin is not None:
+        return  # its graph has a node that checks the guards
     source, inputs = _origins.get(graph, (None, {}))
     if source is None and GraphModule in type(root).__mro__:
         source = root.graph
@@ -240,6 +256,7 @@ def _check_in(module: Any, source: Graph, inputs: Mapping[Any, Any], root: Any =
 _METHODS: dict[tuple[type, str], Callable[..., Any]] = {
     (torch.fx.GraphModule, "__new__"): _new_module,
     (torch.fx.GraphModule, "__init__"): _init_module,
+    (torch.fx.Tracer, "trace"): _trace,
     (torch.fx.Interpreter, "run"): _run,
     (torch.fx.Interpreter, "fetch_args_kwargs_from_env"): _fetch,
     (torch.fx.Transformer, "transform"): _transform,
