@@ -14,7 +14,7 @@ from torch.fx.passes.split_module import split_module as their_split_module
 
 import clew
 import clew.fx as fx
-from clew.errors import InteropError
+from clew.errors import InteropError, TraceWarning
 
 
 class Branching(nn.Module):
@@ -207,13 +207,32 @@ def test_modules_of_torch_fx_built_of_a_captured_program_check_its_guards(build)
             one(*OTHERS)
 
 
-@pytest.mark.parametrize("build", BUILDERS[:3], ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", BUILDERS, ids=lambda build: build.__name__)
 def test_a_module_with_another_root_checks_the_guards_too(build):
     captured = clew.trace(Straight(), FITTING)
     with fx.install():
         made = torch.fx.GraphModule({"linear": captured.linear}, build(captured.graph))
     with pytest.raises(clew.GuardError, match="ndim == 2"):
         made(*OTHERS)
+
+
+def test_what_nobody_can_tell_the_source_of_is_told():
+    captured = clew.trace(Straight(), FITTING)
+    graph = torch.fx.Graph()
+    with fx.install():
+        names = [node.name for node in captured.graph.nodes]
+        graph.output(graph.call_function(torch.relu, (graph.placeholder(f"not_{names[0]}"),)))
+        with pytest.warns(TraceWarning, match="cannot be told"):
+            torch.fx.GraphModule({}, graph)
+
+
+def test_what_is_traced_by_torch_fx_while_installed_has_no_guards_of_others(recwarn):
+    captured = clew.trace(Straight(), FITTING)
+    with fx.install():
+        list(captured.graph.nodes)
+        made = copy.deepcopy(torch.fx.symbolic_trace(lambda x, y: x * 2 + y))
+    assert made(*OTHERS).shape == (3, 2, 4)
+    assert not [one for one in recwarn if issubclass(one.category, TraceWarning)]
 
 
 # ---- graphs of torch.fx itself ---------------------------------------------------------------------------------------
