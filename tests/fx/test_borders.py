@@ -235,6 +235,33 @@ def test_what_is_traced_by_torch_fx_while_installed_has_no_guards_of_others(recw
     assert not [one for one in recwarn if issubclass(one.category, TraceWarning)]
 
 
+class Striding(nn.Module):
+    """A program that assumes something of an attribute of a layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(1, 1, 2, stride=2)
+
+    def forward(self, x):
+        return self.conv(x) * 2 if self.conv.stride[0] > 1 else x
+
+
+def test_a_piece_of_a_program_has_the_attributes_that_guards_are_on():
+    x = torch.rand(1, 1, 8)
+    captured = clew.trace(Striding(), (x,))
+    expected = captured(x)
+    for node in captured.graph.nodes:
+        node.tag = "all"
+    made = split_by_tags(captured, ["all"])
+    torch.testing.assert_close(made(x), expected)
+
+
+def test_modules_of_packages_are_there_without_an_import():
+    assert fx.passes.infra.partitioner.CapabilityBasedPartitioner.__module__ == "clew.fx.passes.infra.partitioner"
+    with pytest.raises(AttributeError, match="has no attribute 'missing'"):
+        _ = fx.passes.infra.missing
+
+
 # ---- graphs of torch.fx itself ---------------------------------------------------------------------------------------
 
 

@@ -179,7 +179,7 @@ def _transform(transformer: Any) -> Any:
 _their_trace, _their_init = torch.fx.Tracer.trace, torch.fx.GraphModule.__init__
 _traced: WeakKeyDictionary[torch.fx.Graph, torch.nn.Module] = WeakKeyDictionary()
 """For a graph that a tracer of torch.fx has made of a module of Clew's the module of torch.fx that it ran instead."""
-_our_nodes: Any = Graph.nodes.fget
+_our_nodes: Any = vars(Graph)["nodes"].fget
 _origins: WeakKeyDictionary[torch.fx.Graph, tuple[Graph, dict[str, Any]]] = WeakKeyDictionary()
 """For a graph of torch.fx the captured one that it is built of, and its nodes by the names of inputs of that."""
 
