@@ -15,6 +15,7 @@ from torch.fx.passes.split_module import split_module as their_split_module
 import clew
 import clew.fx as fx
 from clew.errors import InteropError, TraceWarning
+from clew.ir.guards import attribute_paths
 
 
 class Branching(nn.Module):
@@ -236,24 +237,25 @@ def test_what_is_traced_by_torch_fx_while_installed_has_no_guards_of_others(recw
 
 
 class Striding(nn.Module):
-    """A program that assumes something of an attribute of a layer."""
+    """A program that assumes something of a size that a layer's stride decides."""
 
     def __init__(self):
         super().__init__()
         self.conv = nn.Conv1d(1, 1, 2, stride=2)
 
     def forward(self, x):
-        return self.conv(x) * 2 if self.conv.stride[0] > 1 else x
+        y = self.conv(x)
+        return (x * 2, y) if y.shape[-1] > 2 else (x, y)
 
 
 def test_a_piece_of_a_program_has_the_attributes_that_guards_are_on():
     x = torch.rand(1, 1, 8)
-    captured = clew.trace(Striding(), (x,))
+    captured = clew.trace(Striding(), (x,), control_flow="guard")
+    assert "conv.stride" in attribute_paths(captured.graph.guards.entry)
     expected = captured(x)
     for node in captured.graph.nodes:
-        node.tag = "all"
-    made = split_by_tags(captured, ["all"])
-    torch.testing.assert_close(made(x), expected)
+        node.tag = "first" if node.op == "call_module" else "second"
+    torch.testing.assert_close(split_by_tags(captured, ["first", "second"])(x), expected)
 
 
 def test_modules_of_packages_are_there_without_an_import():
