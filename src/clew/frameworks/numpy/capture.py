@@ -27,7 +27,8 @@ from clew.capture.guards.notes import Variable
 from clew.capture.guards.variable_reads import Reads
 from clew.capture.options import Options
 from clew.capture.patches import Patches
-from clew.capture.python import replacements
+from clew.capture.python import caches, replacements
+from clew.capture.python.caches import CachedCalls
 from clew.capture.python.listener import Listener
 from clew.capture.recording import numbers
 from clew.capture.recording.alternatives import Choices
@@ -40,13 +41,13 @@ from clew.capture.state.slots import Slot
 from clew.capture.state.surroundings import functions_of
 from clew.capture.symbolic.wrap import install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.numpy import caches, call_sites, constructors, opaque_calls, random_streams
+from clew.frameworks.numpy import call_sites, constructors, opaque_calls, random_streams
 from clew.frameworks.numpy.array_proxy import Places, Reliance, is_traced
 from clew.frameworks.numpy.effects import METHODS, is_function
 from clew.frameworks.numpy.entry_guards import EntryGuards, NumpyInputs, UpdatedValues
 from clew.frameworks.numpy.facts import may_catch_class
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER, cannot_follow, find_island
-from clew.frameworks.numpy.random_streams import Streams
+from clew.frameworks.numpy.random_streams import NumpyStreams
 from clew.frameworks.numpy.recorder import NumpyRecorder
 from clew.frameworks.numpy.undo import NumpySupport, Rollback
 from clew.ir.arguments import leaves
@@ -88,7 +89,7 @@ class Run(ExampleRun):
         self._look_around(programs, list(dict.fromkeys(found for part in programs for found in functions_of(part))))
         self.rollback = Rollback()
         self.places = Places(recorder)
-        self.streams = Streams(self.rollback, recorder)
+        self.streams = NumpyStreams(self.rollback, recorder)
         recorder.rollback, recorder.places, recorder.streams = self.rollback, self.places, self.streams
         self._follow_control_flow(NumpySupport(recorder), programs)
         codes = [function.__code__ for function in self.surroundings.functions]
@@ -146,7 +147,7 @@ class Run(ExampleRun):
             self.state.watch_variable(Variable(holder, name))
         self._watch_outside()
         self.surroundings.watch_streams(self.state.streams)
-        self.streams.own = self.surroundings.python_streams()
+        self.streams.follow(self.surroundings.python_streams())
 
     def _enter(self, lifted: list[Slot]) -> None:
         """Let the arguments and the lifted state enter, with their guards, and the arrays around the program."""
@@ -206,8 +207,10 @@ class Run(ExampleRun):
         numbers.install(patches)
         replacements.install_in(patches, self.surroundings, map(vars, self._owners()))
         constructors.install(patches, _current_recorder, functions)
-        random_streams.install(patches, _current_recorder, functions)
-        caches.install(patches, _current_recorder, functions, self.surroundings.classes())
+        random_streams.install(patches, _current_streams, NumpyStreams, functions)
+        caches.install(
+            patches, _current_caches, self.surroundings, self.surroundings.classes(), opaque_calls.functions()
+        )
         self.findings.progress.rewrites.install(patches)
         call_sites.install(patches, _current_recorder, functions)
         self._install_reads(patches)
@@ -270,6 +273,18 @@ def _current_recorder() -> NumpyRecorder | None:
     """The recorder of the capture that is recording right now, in this context."""
     run = _running.get()
     return None if run is None or run.recorder.depth or not run.recorder.hears() else run.recorder
+
+
+def _current_caches() -> CachedCalls | None:
+    """The calls of functions with a cache in the capture that is recording right now."""
+    recorder = _current_recorder()
+    return None if recorder is None else recorder.cached
+
+
+def _current_streams() -> NumpyStreams | None:
+    """The streams of the capture that is recording right now."""
+    recorder = _current_recorder()
+    return None if recorder is None else recorder.streams
 
 
 REFUSED = {

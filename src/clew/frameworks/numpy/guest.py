@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -18,6 +20,7 @@ class NumpyGuest(Guest):
 
     package = "numpy"
     array_class = numpy.ndarray
+    stream_classes = (numpy.random.Generator, numpy.random.RandomState)
     plain_modules = frozenset({"numpy.dtypes"})
     constant_classes = (numpy.dtype, numpy.generic)
     capture = staticmethod(capture)
@@ -34,8 +37,7 @@ class NumpyGuest(Guest):
 
     def owns(self, value: Any) -> bool:
         """Whether an argument is an array, a number or a generator of NumPy's."""
-        streams = (numpy.random.Generator, numpy.random.RandomState)
-        return isinstance(value, (numpy.ndarray, numpy.generic, numpy.ufunc, *streams))
+        return isinstance(value, (numpy.ndarray, numpy.generic, numpy.ufunc, *self.stream_classes))
 
     def memory_of(self, value: Any) -> tuple[Any, int] | None:
         """The array that owns the memory of an array, and its size."""
@@ -54,6 +56,10 @@ class NumpyGuest(Guest):
     def copy_of(self, value: Any) -> Any:
         """A copy of an array."""
         return value.copy()
+
+    def random_state(self) -> Callable[[], None]:
+        """The function that puts NumPy's own stream of random numbers back."""
+        return functools.partial(numpy.random.set_state, numpy.random.get_state())
 
     def as_numpy(self, value: Any) -> Any:
         """The array itself."""

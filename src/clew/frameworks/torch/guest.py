@@ -24,6 +24,7 @@ class TorchGuest(TracingAnswers):
     """What the rooms may ask about torch."""
 
     package = "torch"
+    stream_classes = (torch.Generator,)
     plain_modules = frozenset({"torch"})
     capture = staticmethod(capture)
     function_effect = staticmethod(effects.function_effect)
@@ -49,8 +50,10 @@ class TorchGuest(TracingAnswers):
     copy_of = staticmethod(types.copy_of)
     as_numpy = staticmethod(types.as_numpy)
     has_data = staticmethod(types.has_data)
+    random_state = staticmethod(types.random_state)
     wait_for = staticmethod(types.wait_for)
     without_data = staticmethod(types.without_data)
+    zeros_for = staticmethod(types.zeros_for)
     operators_inside = types.OperatorsInside
 
     def prepare(self) -> None:
@@ -73,6 +76,14 @@ class TorchGuest(TracingAnswers):
         parameters = inspect.signature(both["if_false"]).parameters.values()
         known = {one.name: one.default for one in parameters if one.default is not one.empty}
         return {**known, both["arg_name"]: both["default"]}
+
+    def follows_stream(self, kind: type) -> bool:
+        """Those of torch, and of the packages named after it, such as torchvision."""
+        return kind.__module__.startswith("torch")
+
+    def is_without_memory(self, kind: type) -> bool:
+        """Whether tensors of this class are fake ones."""
+        return kind.__module__.startswith("torch._subclasses.")
 
     def wrapped_elsewhere(self) -> tuple[list[tuple[dict[str, Any], str]], list[tuple[type, str]]]:
         """What ``torch.fx.wrap`` has noted."""

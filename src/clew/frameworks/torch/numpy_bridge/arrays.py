@@ -23,7 +23,6 @@ import torch
 
 from clew.capture.guards.notes import Variable
 from clew.capture.patches import Patches
-from clew.capture.python.caches import CachedResults
 from clew.capture.python.imported_names import noted
 from clew.capture.recording.example_recorder import Paused
 from clew.capture.recording.operators import operation_at
@@ -33,6 +32,7 @@ from clew.errors import ClewError
 from clew.frameworks.numpy import call_sites, constructors, opaque_calls, random_streams, undo
 from clew.frameworks.numpy.array_proxy import Places, TracedArray, TracedGeneric, TracedPython, is_traced
 from clew.frameworks.numpy.attributes import check_followed
+from clew.frameworks.numpy.caches import RecordedBodies
 from clew.frameworks.numpy.facts import guard_kind
 from clew.frameworks.numpy.number_functions import BUILTINS
 from clew.frameworks.numpy.opaque_calls import cannot_follow
@@ -116,7 +116,7 @@ def guard_kinds(recorder: TorchRecorder, value: Any, node: Node) -> None:
         guard_kind(recorder.border(), value, node)
 
 
-class ArrayStreams(random_streams.Streams):
+class ArrayStreams(random_streams.NumpyStreams):
     """NumPy's generators in a torch program; where the streams of Python and NumPy stand is known to that program."""
 
     recorder: ArrayRecorder
@@ -183,9 +183,8 @@ class ArrayRecorder(NumpyRecorder):
         self.errors = owner.numpy_use.errors
         self.errstates: list[tuple[Any, Node]] = []
         self.listed: list[Any] = []
-        self.unwritten: list[tuple[Any, Any]] = []
         self.standing: dict[int, tuple[Any, Any]] = {}
-        self.cached = CachedResults(self.is_end)
+        self.cached = RecordedBodies(self)
         self.raised: Exception | None = None
         self.rollback = self
         with owner.paused():
@@ -346,8 +345,7 @@ class ArrayRecorder(NumpyRecorder):
         for tensor in self.owner.rollback.watched():
             if overlap(array, tensor):
                 self.owner.rollback.save(tensor)
-        if any(overlap(array, frozen) for frozen in self.owner.caches.frozen):
-            raise cannot_follow("a write to a tensor that a function with a cache has given")
+        self.owner.caches.check_written(array, overlap)
         self._spoil(array)
 
     def comparing(self) -> AbstractContextManager[None]:
@@ -502,7 +500,12 @@ def install_in(patches: Patches, current: CurrentArrays, of_torch: Current, func
     that ``of_torch`` names."""
     functions = [*functions, *opaque_calls.functions()]
     constructors.install(patches, current, functions)
-    random_streams.install(patches, current, functions)
+
+    def streams() -> random_streams.NumpyStreams | None:
+        recorder = current()
+        return None if recorder is None else recorder.streams
+
+    random_streams.install(patches, streams, random_streams.NumpyStreams, functions)
     call_sites.install(patches, current, functions, _substitutes(of_torch))
 
 
