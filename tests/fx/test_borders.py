@@ -14,7 +14,7 @@ from torch.fx.passes.split_module import split_module as their_split_module
 
 import clew
 import clew.fx as fx
-from clew.errors import InteropError, TraceWarning
+from clew.errors import GraphError, InteropError, TraceWarning
 from clew.ir.guards import attribute_paths
 
 
@@ -256,6 +256,31 @@ def test_a_piece_of_a_program_has_the_attributes_that_guards_are_on():
     for node in captured.graph.nodes:
         node.tag = "first" if node.op == "call_module" else "second"
     torch.testing.assert_close(split_by_tags(captured, ["first", "second"])(x), expected)
+
+
+def fused(traced, *names):
+    fuse = fx.passes.utils.fuser_utils.fuse_by_partitions
+    return fuse(traced, [dict.fromkeys(node for node in traced.graph.nodes if node.name in names)])
+
+
+class Writing(nn.Module):
+    def forward(self, x):
+        y = x + 1
+        z = y * 3
+        y.add_(5)
+        return y * 2 + z
+
+
+def test_a_part_that_is_cut_out_runs_where_writes_allow_it():
+    x = torch.rand(3)
+    made = fused(clew.trace(Writing(), (x,)), "mul", "add")
+    torch.testing.assert_close(made(x), Writing()(x))
+    assert any(node.op == "call_module" for node in made.graph.nodes)
+
+
+def test_a_part_on_both_sides_of_a_write_is_refused():
+    with pytest.raises(GraphError, match="around a write in place"):
+        fused(clew.trace(Writing(), (torch.rand(3),)), "z", "mul", "add")
 
 
 def test_modules_of_packages_are_there_without_an_import():
