@@ -87,6 +87,31 @@ def test_branches_loops_and_writes(to: str) -> None:
         same(made(there(torch.full((3, 3), sign), to)), fn(torch.full((3, 3), sign)))
 
 
+@pytest.mark.parametrize("to", TARGETS)
+def test_a_check_inside_of_a_branch_that_gives_nothing_is_made(to: str) -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 3:
+            assert x[0] > 0
+        return x * 2
+
+    def hidden(x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 3:
+            float(x[0])  # which nobody needs
+        for row in x:
+            if row > 100:
+                raise ValueError("too large")
+        return x * 2
+
+    made = clew.translate(clew.trace(fn, (torch.ones(3),)), to)
+    same(made(there(torch.ones(3), to)), torch.ones(3) * 2)
+    with pytest.raises(AssertionError):
+        made(there(torch.tensor([-1.0, 3.0, 3.0]), to))
+    made = clew.translate(clew.trace(hidden, (torch.ones(3),)), to)
+    same(made(there(torch.ones(3) * 2, to)), torch.ones(3) * 4)
+    with pytest.raises(ValueError, match="too large"):
+        made(there(torch.tensor([1.0, 300.0, 3.0]), to))
+
+
 def test_variables_of_tensorflow_are_trained_as_torch_trains() -> None:
     torch.manual_seed(0)
     model, x = Small(), torch.randn(6, 4)

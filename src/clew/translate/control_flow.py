@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clew.capture.control_flow.raising import raise_error
+from clew.ir.arguments import all_nodes
 from clew.ir.control_flow import Branch, Loop, cond, control_of, for_loop, inputs_of, is_control, while_loop
 from clew.ir.graph import Graph
 from clew.ir.guards import guard
@@ -212,7 +213,8 @@ def _on_data(translator: Translator, predicate: Array, bodies: list[_Body], give
     xp, writer = translator.xp, translator.writer
     raising = [_raises(body.graph) for body in bodies]
     predicate = predicate if predicate.dtype == "bool" else predicate != 0
-    if xp.jits and not any(raising) and _same_kinds(bodies[0].result, bodies[1].result):
+    checks = any(node.target in (guard, raise_error) for body in bodies for node in all_nodes(body.graph))
+    if xp.jits and not checks and _same_kinds(bodies[0].result, bodies[1].result):
         specs = mapped(bodies[0].result, lambda leaf: leaf.spec)
         graphs = [body.close(_strong(body, body.result)) for body in bodies]
         return xp.branch(predicate, graphs, given, specs)

@@ -21,7 +21,7 @@ from clew.capture.control_flow.raising import raise_error
 from clew.capture.state.slots import ROOT, assign
 from clew.errors import CaptureError, MissingFramework
 from clew.frameworks import PACKAGES
-from clew.ir.arguments import nested_graphs
+from clew.ir.arguments import all_nodes, bodies_of, nested_graphs
 from clew.ir.graph import Graph
 from clew.ir.guards import Call, Guard, guard
 from clew.ir.guests import guest, package_of
@@ -315,8 +315,12 @@ def _erase_from(graph: Graph) -> None:
     for node in reversed(list(graph.nodes)):
         if node.users or node.op in ("placeholder", "output"):
             continue
-        if node.op == "call_function" and node.target in _KEPT:
+        if _is_kept(node) or any(_is_kept(inner) for body in bodies_of(node) for inner in all_nodes(body)):
             continue
         if node.op == "call_method" and node.target in ("__enter__", "__exit__", "watch"):
             continue
         graph.erase_node(node)
+
+
+def _is_kept(node: Node) -> bool:
+    return node.op == "call_function" and node.target in _KEPT
