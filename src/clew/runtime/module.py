@@ -371,7 +371,7 @@ class GraphModule(HoldsGraph, torch.nn.Module):
             holder = getattr(holder, atom)
             if not isinstance(holder, torch.nn.Module):
                 return False
-        torch.nn.Module.add_module(holder, name, m)  # the graph is about to call it
+        dict.__setitem__(holder._modules, name, m)  # past what refuses it, for the graph is about to call it
         return True
 
     def delete_submodule(self, target: str) -> bool:
@@ -485,6 +485,9 @@ class GraphModule(HoldsGraph, torch.nn.Module):
         """A module from the state and the graph that were saved."""
         return _restore(_bare(cls), {"meta": {}, **state}, graph, name)
 
+    def _restored(self) -> None:
+        """Called when a copy, or what was saved, has its state."""
+
     def _parts_to_save(self) -> dict[str, Any]:
         """The children of the module, as they are saved."""
         return dict(self._modules)
@@ -536,6 +539,7 @@ def _restore(module: GraphModule, state: dict[str, Any], graph: Graph, name: str
     module.__dict__.update({"_watchers": Watchers(), "_deepcopy_hooks": [], **state})
     _own_class(type(module)).__name__ = name
     module.graph = graph
+    module._restored()
     return module
 
 

@@ -112,8 +112,14 @@ def lift_guards(graph: Graph, root: Any = None, computed: Computed = expression_
     has_left = lifter.lift_inner(inner, nodes[seen:]) if inner else False
     lifter.drop_unread()
     if lifter.found:
-        graph.set_guards((*graph._guards, *condensed(lifter.found)))
+        found = (*graph._guards, *condensed(lifter.found))
+        graph.set_guards(tuple(sorted(found, key=lambda one: not _comes_first(one.subject))))
     return has_left
+
+
+def _comes_first(subject: Expression) -> bool:
+    """Whether a guard tells that what others read is there at all."""
+    return isinstance(subject, Call) and getattr(subject.function, "comes_first", False)
 
 
 def _is_recorded(node: Node) -> bool:

@@ -13,7 +13,13 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from clew.capture.guards.function_equality import FunctionFingerprint, FunctionState, has_fingerprint
+from clew.capture.guards.function_equality import (
+    ClassWithout,
+    FunctionFingerprint,
+    FunctionState,
+    PartialState,
+    has_fingerprint,
+)
 from clew.capture.guards.saved_variables import ABSENT, HolderPath, SavedValue, path_of_holder, saved
 from clew.capture.location import MISSING, Location
 from clew.capture.state.containers import SIMPLE, attributes_of, is_of_library, same_part
@@ -137,7 +143,7 @@ register(
 # ---- variables around a program --------------------------------------------------------------------------------------
 
 
-Held = Memory | FunctionState
+Held = Memory | FunctionState | PartialState | ClassWithout
 """What can be changed below the value of a variable, as it was."""
 
 

@@ -12,7 +12,7 @@ import enum
 import io
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType
@@ -31,7 +31,7 @@ from clew.capture.current_capture import current
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.redundant import drop_implied
 from clew.capture.guards.variable_reads import Reads, hear_guards
-from clew.capture.guards.variables import own_code, take_over_guards, values_only_read
+from clew.capture.guards.variables import own_code, own_partials, take_over_guards, values_only_read
 from clew.capture.options import LEFT_OUT, Options
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
@@ -317,7 +317,7 @@ class ExampleRun:
 
     def _look_around(self, programs: list[Any], functions: list[FunctionType]) -> None:
         """Find what the program, these objects and their functions, can reach and change besides its arguments."""
-        self.functions = functions
+        self.functions, self.programs = functions, programs
         check_slots(programs)
         held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
         self.surroundings = Surroundings(functions, map(type, programs), held)
@@ -353,6 +353,10 @@ class ExampleRun:
         if compares:  # equal numbers may be one object, two proxies never are
             self.inputs.plain_kinds += (bool, int, float)
             self.inputs.identities = Identities(self.surroundings.found)
+
+    def _entered_modules(self) -> Iterable[Any]:
+        """The modules whose inside is in the graph."""
+        return ()
 
     def _variables(self) -> Iterator[tuple[Any, str]]:
         """The variables around the program, and the classes that it names."""
@@ -494,12 +498,16 @@ class ExampleRun:
         executed = list(self.recorder.code.executed.values())
         own = list(self.surroundings.methods(executed))
         if self.settings.guards != "none":
-            graph._code_guards = own_code(self.surroundings, own)
+            modules = dict.fromkeys(map(type, self._entered_modules()))
+            own_guards = own_code(self.surroundings, self.inputs, self.state, executed, modules)
+            graph._code_guards = (*own_guards, *own_partials(self.programs))
         if changes_in_passing(self.state, self.surroundings, self.module, executed):
             mark_passing_changes(graph)
         methods = [(vars(one.holder), one.name, one.expected) for one in own]
-        held = self.state.held_by_pins(self.surroundings.names(executed))
-        pins = Pins([*self.state.pins(), *methods], held, list(self.surroundings.code(executed)))
+        names = self.surroundings.names(executed)
+        absent = [(holder, name, Pins) for holder, name in self.state.shadowed(self.surroundings, names)]
+        attributes, code = [*self.state.pins(), *methods, *absent], list(self.surroundings.code(executed))
+        pins = Pins(attributes, self.state.held_by_pins(names), code)
         return Captured(self.module, self.recorder.attributes.constants, graph, value, state, pins, several)
 
     def finish(self, runs: list[Any]) -> None:

@@ -476,6 +476,9 @@ class Run(ExampleRun):
             why = "the capture cannot follow it" if function in self.islands else "it is wrapped"
             return self.recorder.whole("call_function", function, function, args, kwargs, given, why, function)
 
+    def _entered_modules(self) -> Iterable[torch.nn.Module]:
+        return () if self.modules is None else (part for _, part in self.modules.entered)
+
     def _finish_path(self, result: Any) -> bool:
         """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
         if self.fn is self.module and not self.settings.live:

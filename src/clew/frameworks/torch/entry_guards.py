@@ -327,7 +327,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         if (id(module), MODE) not in lifted:
             mode = self.graph.call_function(getattr, (module, MODE))
             self._require(mode, module.training, f"{name}.training is {module.training}")
-        same = self.graph.call_function(are_as_they_were, (ModulesAround(module, lifted),))
+        same = self.graph.call_function(are_as_they_were, (ModulesAround(module, lifted, names),))
         self._require(same, True, f"the parts and settings of {name} are unchanged")
         self._parameters_of(name, module)
         for path, part in module.named_modules():
