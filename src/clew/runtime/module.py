@@ -285,7 +285,7 @@ class GraphModule(HoldsGraph, torch.nn.Module):
     def _put_part(self, path: str, new: torch.nn.Module) -> str:
         """Let a module stand at a path of this one, in the order of the one before."""
         holder, _, name = path.rpartition(".")
-        vars(self.get_submodule(holder))["_modules"][name] = new
+        dict.__setitem__(self.get_submodule(holder)._modules, name, new)  # past what refuses it
         self._make_stale()
         return path
 
@@ -384,7 +384,10 @@ class GraphModule(HoldsGraph, torch.nn.Module):
                 return False
         if not isinstance(getattr(holder, name, None), torch.nn.Module):
             return False
-        delattr(holder, name)
+        if name in holder._modules:
+            dict.__delitem__(holder._modules, name)  # past what refuses it
+        else:
+            delattr(holder, name)
         return True
 
     def delete_all_unused_submodules(self) -> None:

@@ -24,7 +24,7 @@ from clew.capture.state.containers import CODE, SIMPLE, attributes_of
 from clew.capture.state.reachable import attribute_names, methods_of
 from clew.capture.state.surroundings import names_of_class
 from clew.errors import CaptureError
-from clew.frameworks.torch.modules.state import OWN
+from clew.frameworks.torch.modules.state import KEPT_BY_CLEW, OWN
 from clew.runtime.fast.module_fingerprint import HOOKS
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
@@ -90,11 +90,18 @@ class _Table(dict[str, Any]):
 
 
 class _Attributes(_Table):
-    """What a part of a captured module holds, into which nothing comes that the graph would not notice."""
+    """What a captured module holds, into which nothing comes that the graph would not notice."""
 
     def _check(self, name: str, value: Any) -> None:
         if name in self.get(BAKED, ()):
             _refuse(f"{name!r} is set in a captured module, whose graph has the value of the capture")
+
+
+class _AttributesOfPart(_Attributes):
+    """What a part holds that the graph does not call."""
+
+    def _check(self, name: str, value: Any) -> None:
+        super()._check(name, value)
         if name == "forward":
             _refuse("a part of a captured module that the graph does not call gets another forward")
 
@@ -169,16 +176,19 @@ class CapturedPart(Part):
 
 
 def protect(part: torch.nn.Module) -> None:
-    """Let a captured module, or a part of one, hold its parts in a table that refuses others where the graph would not
-    notice them; a part also its attributes and hooks."""
+    """Let a captured module, or a part of one, hold its parts and attributes in tables that refuse others where the
+    graph would not notice them; a part also its hooks."""
     modules = part.__dict__["_modules"]
     if type(modules) is not _Modules:
         modules = part.__dict__["_modules"] = _Modules(modules)
     modules.is_walked = bool(part.__dict__.get(_WALKED))
-    if type(part) is CapturedPart and type(part.__dict__) is not _Attributes:
-        for name in HOOKS:
-            part.__dict__[name] = _NoHooks()
-        object.__setattr__(part, "__dict__", _Attributes(part.__dict__))
+    if isinstance(part.__dict__, _Attributes):
+        return
+    kind = _Attributes
+    if type(part) is CapturedPart:
+        kind = _AttributesOfPart
+        part.__dict__.update({name: _NoHooks() for name in HOOKS})
+    object.__setattr__(part, "__dict__", kind(part.__dict__))
 
 
 def mark_parts(source: torch.nn.Module, module: torch.nn.Module, state: Iterable[str]) -> None:
@@ -194,7 +204,7 @@ def mark_parts(source: torch.nn.Module, module: torch.nn.Module, state: Iterable
             part.__dict__[_WALKED] = True
         held = {*original.__dict__, *original.__dict__.get(BAKED, ()), *_methods_used(kind)}
         held = {name for name in held if path + name not in written}
-        part.__dict__[BAKED] = held - OWN - part.__dict__.keys() - _FORWARD
+        part.__dict__[BAKED] = held - OWN - KEPT_BY_CLEW - part.__dict__.keys() - _FORWARD
         for name, child in part._modules.items():
             twin = original._modules.get(name)
             if child is not None and type(child) in HOLDERS and twin is not None and twin is not child:

@@ -43,7 +43,7 @@ from clew.ir.guards import Guard
 from clew.ir.node import Node
 from clew.ir.source import is_installed
 
-_NEVER = (*LOGGERS, type(threading.Lock()), type(threading.RLock()))
+NEVER = (*LOGGERS, type(threading.Lock()), type(threading.RLock()))
 """Classes of values on which no result depends."""
 _OF_LIBRARIES = (
     contextvars.ContextVar, threading.local, weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet,
@@ -90,7 +90,7 @@ class GuardsOfRun(Generic[RecorderT]):
         for kind in filter(self.surroundings.may_vary, self.surroundings.classes_of(ran)):
             for name in sorted(vars(kind).keys() & names):
                 value = vars(kind)[name]
-                counts = type(value) in SIMPLE or is_array(value) or (follows(value) and not callable(value))
+                counts = is_array(value) or not (hasattr(type(value), "__get__") or isinstance(value, NEVER))
                 if counts and not name.startswith("__") and (id(kind), name) not in self.variables.skipped:
                     self._variable(kind, name, value, f"{kind.__name__}.{name}")
 
@@ -141,7 +141,7 @@ class VariableGuards:
                 continue
             if self.reads is None:
                 self.whole(Variable(holder, name), value, _label(holder, name))
-            elif (id(holder), name) not in self.reads.watched and not isinstance(value, _NEVER):
+            elif (id(holder), name) not in self.reads.watched and not isinstance(value, NEVER):
                 self._variable(holder, name, value, executed)
         for item in () if self.reads is None else self.reads.items():
             if (id(item.root.holder), item.root.name) not in self.skipped and item.key not in self.skipped:
@@ -320,7 +320,7 @@ _MOST_HELD = 16
 
 def may_count(in_library: bool, value: Any) -> bool:
     """Whether what a program does may depend on a variable: on no logger or lock, nor on what a library keeps."""
-    if isinstance(value, _NEVER) or (in_library and isinstance(value, _OF_LIBRARIES)):
+    if isinstance(value, NEVER) or (in_library and isinstance(value, _OF_LIBRARIES)):
         return False
     return not in_library or isinstance(value, (*SIMPLE, *CODE))
 

@@ -56,6 +56,7 @@ from clew.capture.state.writes import Writes, changes_in_passing, mark_passing_c
 from clew.capture.symbolic.wrap import handle_call
 from clew.errors import CaptureError, ClewError
 from clew.ir.graph import Graph
+from clew.ir.guards import Guard
 from clew.ir.node import Node
 from clew.ir.source import SourceLine, is_installed, user_frame
 
@@ -358,6 +359,10 @@ class ExampleRun:
         """The modules whose inside is in the graph."""
         return ()
 
+    def _more_code_guards(self) -> Iterable[Guard]:
+        """What else runs with the program and may be set anew."""
+        return ()
+
     def _variables(self) -> Iterator[tuple[Any, str]]:
         """The variables around the program, and the classes that it names."""
         yield from self.surroundings.cells()
@@ -500,7 +505,7 @@ class ExampleRun:
         if self.settings.guards != "none":
             modules = dict.fromkeys(map(type, self._entered_modules()))
             own_guards = own_code(self.surroundings, self.inputs, self.state, executed, modules)
-            graph._code_guards = (*own_guards, *own_partials(self.programs))
+            graph._code_guards = (*own_guards, *own_partials(self.programs), *self._more_code_guards())
         if changes_in_passing(self.state, self.surroundings, self.module, executed):
             mark_passing_changes(graph)
         methods = [(vars(one.holder), one.name, one.expected) for one in own]

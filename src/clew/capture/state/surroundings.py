@@ -270,7 +270,7 @@ class Surroundings:
         used = self._run_of(executed)[1]
         for holder, name, value in self._named_in(used):
             is_held = (id(holder), name) in self._held
-            varies = not isinstance(value, CODE) or is_chosen(name, value)
+            varies = not isinstance(value, CODE) or is_chosen(holder, name, value)
             if is_held or (varies and (not isinstance(holder, dict) or "__name__" in holder)):
                 yield holder, name, value
 

@@ -221,7 +221,8 @@ _USUAL = (object.__getattribute__, type.__getattribute__)
 
 def quick_tests(variable: Variable, bind: Bind) -> list[str]:
     """The expressions for a guard on ``variable``; none where only the guard itself can tell."""
-    if type(variable.expected) is SavedValue or type(variable.held) not in _TESTS_OF_HELD:
+    of_held = _TESTS_OF_HELD.get(type(variable.held)) or getattr(variable.held, "quick_tests", None)
+    if type(variable.expected) is SavedValue or of_held is None:
         return []
     tests: list[str] = []
     now = _read(variable, bind, tests)
@@ -229,7 +230,7 @@ def quick_tests(variable: Variable, bind: Bind) -> list[str]:
         return []
     differs = "!=" if getattr(variable, "way", "") == LENGTH else "is not"
     tests += [f"{now} {differs} {bind(variable.expected)}"]
-    tests += _TESTS_OF_HELD[type(variable.held)](variable.held, bind)
+    tests += of_held(variable.held, bind)
     return [f"{bind(current)}.get() is not None", *tests]
 
 
@@ -262,7 +263,8 @@ _TESTS_OF_HELD: dict[Any, Callable[[Any, Bind], list[str]]] = {
     PartialState: _of_partial,
     ClassWithout: _of_class,
 }
-"""The expressions for what a variable's value holds; there are none for the containers below it."""
+"""The expressions for what a variable's value holds, where it does not write them itself (``quick_tests``); there are
+none for the containers below it."""
 
 
 def _read(variable: Variable, bind: Bind, tests: list[str]) -> str | None:

@@ -31,7 +31,7 @@ from clew.ir.source import is_installed
 
 OWN = frozenset(vars(torch.nn.Module()))
 """The attributes that every module has for itself."""
-_KEPT_BY_CLEW = frozenset("_graph _python_code _early _example _running _calls _watchers _deepcopy_hooks meta".split())
+KEPT_BY_CLEW = frozenset("_graph _python_code _early _example _running _calls _watchers _deepcopy_hooks meta".split())
 """The attributes that a captured module has for itself."""
 _BESIDE_MODE = OWN - {MODE}
 
@@ -101,8 +101,8 @@ class Modules:
             state.watch(part, vars(part), path, skip=_BESIDE_MODE)
         for path, part in self.entered:
             if type(part).__module__.startswith("clew."):  # a captured module keeps count of its calls
-                state.watch(part, vars(part), path, skip=_BESIDE_MODE | _KEPT_BY_CLEW)
-                state.watch(part, vars(part), skip=frozenset(vars(part)) - _KEPT_BY_CLEW, is_inner=True)
+                state.watch(part, vars(part), path, skip=_BESIDE_MODE | KEPT_BY_CLEW)
+                state.watch(part, vars(part), skip=frozenset(vars(part)) - KEPT_BY_CLEW, is_inner=True)
             else:
                 state.watch(part, vars(part), path, skip=_BESIDE_MODE)
             for holder in holders_of(part):
