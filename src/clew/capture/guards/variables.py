@@ -259,9 +259,8 @@ def own_code(
     return tuple(Guard(one, "variable", None, "code", label=f"{one!r} is unchanged") for one in found)
 
 
-def own_partials(programs: Iterable[Any]) -> tuple[Guard, ...]:
-    """Guards on the partials among the objects of a program, whose arguments can be set anew."""
-    found = [one for one in programs if isinstance(one, functools.partial)]
+def own_partials(found: list[functools.partial[Any]]) -> tuple[Guard, ...]:
+    """Guards on the partials that a program is, whose arguments can be set anew."""
     names = [f"partial({getattr(one.func, '__qualname__', one.func)})" for one in found]
     held = [Variable({name: one}, name, one, PartialState(one)) for name, one in zip(names, found, strict=True)]
     return tuple(Guard(one, "variable", None, "code", label=f"{one!r} is unchanged") for one in held)

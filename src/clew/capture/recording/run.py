@@ -51,7 +51,7 @@ from clew.capture.state.first_call import FirstCallChange, first_call_change
 from clew.capture.state.reachable import asks_for_identity, behind, check_slots, compares_objects
 from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
-from clew.capture.state.surroundings import Surroundings, functions_of, held_by
+from clew.capture.state.surroundings import Surroundings, functions_of
 from clew.capture.state.writes import Writes, changes_in_passing, mark_passing_changes
 from clew.capture.symbolic.wrap import handle_call
 from clew.errors import CaptureError, ClewError
@@ -318,10 +318,9 @@ class ExampleRun:
 
     def _look_around(self, programs: list[Any], functions: list[FunctionType]) -> None:
         """Find what the program, these objects and their functions, can reach and change besides its arguments."""
-        self.functions, self.programs = functions, programs
+        self.functions = functions
         check_slots(programs)
-        held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
-        self.surroundings = Surroundings(functions, map(type, programs), held)
+        self.surroundings = Surroundings(functions, map(type, programs), filter(_is_partial, programs))
         self.state = State(self.inputs, None if self.first is None else self.first.state.histories)
         self.recorder.surroundings, self.recorder.state = self.surroundings, self.state
 
@@ -505,7 +504,7 @@ class ExampleRun:
         if self.settings.guards != "none":
             modules = dict.fromkeys(map(type, self._entered_modules()))
             own_guards = own_code(self.surroundings, self.inputs, self.state, executed, modules)
-            graph._code_guards = (*own_guards, *own_partials(self.programs), *self._more_code_guards())
+            graph._code_guards = (*own_guards, *own_partials(self.surroundings.partials), *self._more_code_guards())
         if changes_in_passing(self.state, self.surroundings, self.module, executed):
             mark_passing_changes(graph)
         methods = [(vars(one.holder), one.name, one.expected) for one in own]
@@ -546,6 +545,10 @@ class ExampleRun:
             self.recorder.code.executed |= run.recorder.code.executed
             self.recorder.code.outside_reads.add(run.recorder.code.outside_reads)
             self.state.learn_from(run.state)
+
+
+def _is_partial(value: Any) -> bool:
+    return isinstance(value, partial)
 
 
 def _is_file(value: Any) -> bool:

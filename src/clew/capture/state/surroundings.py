@@ -64,7 +64,7 @@ class Surroundings:
     """The variables around some functions, as they were before the program ran."""
 
     def __init__(
-        self, functions: list[Any], kinds: Iterable[type] = (), held: Iterable[tuple[dict[str, Any], str]] = ()
+        self, functions: list[Any], kinds: Iterable[type] = (), partials: Iterable[functools.partial[Any]] = ()
     ) -> None:
         self._streams: list[tuple[str, Any, Any]] = []
         self.program: tuple[list[Any], tuple[type, ...]] = (list(functions), tuple(dict.fromkeys(kinds)))
@@ -75,6 +75,8 @@ class Surroundings:
         for place in known.places(_is_stream, values):
             _, name, function = known.around[place]
             self._note_stream(name, values[place], function)
+        self.partials = list(partials)
+        held = [one for partial in self.partials for one in held_by(partial)]
         self._held = {(id(holder), name) for holder, name in held}
         self.found += [(holder, name, holder[name]) for holder, name in held]
 
