@@ -25,6 +25,7 @@ from clew.capture.state.reachable import attribute_names, methods_of
 from clew.capture.state.surroundings import names_of_class
 from clew.errors import CaptureError
 from clew.frameworks.torch.modules.state import KEPT_BY_CLEW, OWN
+from clew.ir.pickling import is_sure
 from clew.runtime.fast.module_fingerprint import HOOKS
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
@@ -379,7 +380,7 @@ def _saved(part: Any, needed: set[int], made: dict[int, Any]) -> Any:
     if part is None or id(part) in made:
         return made.get(id(part))
     children = {name: _saved(child, needed, made) for name, child in part._modules.items()}
-    is_own = type(part).__module__.partition(".")[0] in ("torch", "clew")
+    is_own = type(part).__module__.partition(".")[0] in ("torch", "clew") and is_sure(type(part))
     if is_own or id(part) in needed:
         twin = part
         if any(child is not part._modules[name] for name, child in children.items()):
