@@ -162,9 +162,9 @@ class Runtime:
         """``sum(...)`` and its like; ``each`` keeps what was found so far in the variable of this name, ``plainly``
         gives what the function itself would walk. Of ``functools.reduce`` the ``function`` is a tuple: itself, what it
         calls in each round, and the name of the variable by which ``each`` does."""
-        regions = current.get()
         if kind == "reduce":
-            return self._reduced_by(regions, number, name, function, iterable, each, plainly, *start)
+            return self._reduced_by(number, name, function, iterable, each, plainly, *start)
+        regions = current.get()
         if regions is None or not regions.is_reduced(number, kind, function, iterable):
             with unrolled(regions, number, iterable if is_own(function, kind) else ()):
                 return function(plainly(iterable if regions is None else regions.walked(iterable)), *start)
@@ -177,8 +177,9 @@ class Runtime:
         return found
 
     def _reduced_by(
-        self, regions: Any, number: int, name: str, made: Any, iterable: Any, each: Any, plainly: Any, *start: Any
+        self, number: int, name: str, made: tuple[Any, Any, str], iterable: Any, each: Any, plainly: Any, *start: Any
     ) -> Any:
+        regions = current.get()
         function, step, step_name = made
         begins_with_none = start == (None,)
         if regions is None or begins_with_none or not regions.is_reduced(number, "reduce", function, iterable):
