@@ -144,7 +144,7 @@ class NumpyInputs(Inputs):
         return not is_number and (is_nest(value) or isinstance(value, (type, numpy.dtype)))
 
     def whole(self, value: Any, place: Any) -> Any:
-        """What stands for such an argument."""
+        """The proxy of such an argument."""
         self.wholes.append((value, place))
         return whole_argument(value, place, self.recorder)
 
@@ -164,7 +164,7 @@ class NumpyInputs(Inputs):
         return len(kinds) == 1 and "None" not in kinds.pop()
 
     def open_list(self, value: list[Any], place: Any) -> Any:
-        """What stands for such a list."""
+        """The proxy of such a list."""
         self.checks.append((notes.require_type, place, list))
         self.lists.append((value, place))
         for array in [leaf for leaf in leaves(value) if type(leaf) is numpy.ndarray]:
@@ -192,7 +192,7 @@ class NumpyInputs(Inputs):
         return Kind("array", is_plain_array, (), value) if type(value) is numpy.ndarray else None
 
     def entered(self, value: Any, place: Any) -> Any:
-        """What stands for a number or an array."""
+        """The proxy of a number or an array."""
         if not self.recorder.is_array(value):
             return self.wrap_number(value, place)
         self.recorder.arguments += [value] if may_be_another(value) else []
