@@ -36,7 +36,7 @@ class Pins(NamedTuple):
             if now is not value and not same_part(now, value):
                 return False
         for reading in self.held:
-            if not reading.is_as_before():
+            if type(reading.value) is not reading.kind or not reading.is_as_before():
                 return False
         return all(variable.get() is variable.expected for variable in self.code) if self.code else True
 

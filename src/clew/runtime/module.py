@@ -285,7 +285,7 @@ class GraphModule(HoldsGraph, torch.nn.Module):
     def _put_part(self, path: str, new: torch.nn.Module) -> str:
         """Let a module stand at a path of this one, in the order of the one before."""
         holder, _, name = path.rpartition(".")
-        vars(self.get_submodule(holder))["_modules"][name] = new
+        dict.__setitem__(self.get_submodule(holder)._modules, name, new)  # past what refuses it
         self._make_stale()
         return path
 
@@ -371,7 +371,7 @@ class GraphModule(HoldsGraph, torch.nn.Module):
             holder = getattr(holder, atom)
             if not isinstance(holder, torch.nn.Module):
                 return False
-        torch.nn.Module.add_module(holder, name, m)  # the graph is about to call it
+        dict.__setitem__(holder._modules, name, m)  # past what refuses it, for the graph is about to call it
         return True
 
     def delete_submodule(self, target: str) -> bool:
@@ -384,7 +384,10 @@ class GraphModule(HoldsGraph, torch.nn.Module):
                 return False
         if not isinstance(getattr(holder, name, None), torch.nn.Module):
             return False
-        delattr(holder, name)
+        if name in holder._modules:
+            dict.__delitem__(holder._modules, name)  # past what refuses it
+        else:
+            delattr(holder, name)
         return True
 
     def delete_all_unused_submodules(self) -> None:
@@ -485,6 +488,9 @@ class GraphModule(HoldsGraph, torch.nn.Module):
         """A module from the state and the graph that were saved."""
         return _restore(_bare(cls), {"meta": {}, **state}, graph, name)
 
+    def _restored(self) -> None:
+        """Called when a copy, or what was saved, has its state."""
+
     def _parts_to_save(self) -> dict[str, Any]:
         """The children of the module, as they are saved."""
         return dict(self._modules)
@@ -536,6 +542,7 @@ def _restore(module: GraphModule, state: dict[str, Any], graph: Graph, name: str
     module.__dict__.update({"_watchers": Watchers(), "_deepcopy_hooks": [], **state})
     _own_class(type(module)).__name__ = name
     module.graph = graph
+    module._restored()
     return module
 
 

@@ -10,8 +10,9 @@ the source of the original is not. Importing this file imports torch.
 from __future__ import annotations
 
 import copy
+import functools
 import weakref
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable
 from functools import partial
 from types import MethodType
@@ -20,9 +21,12 @@ from typing import Any, NoReturn
 import torch
 
 from clew.capture.state.containers import CODE, SIMPLE, attributes_of
+from clew.capture.state.reachable import attribute_names, methods_of
+from clew.capture.state.surroundings import names_of_class
 from clew.errors import CaptureError
-from clew.frameworks.torch.modules.state import OWN
+from clew.frameworks.torch.modules.state import KEPT_BY_CLEW, OWN
 from clew.ir.pickling import is_sure
+from clew.runtime.fast.module_fingerprint import HOOKS
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
@@ -40,18 +44,94 @@ def _refuse(what: str) -> NoReturn:
     )
 
 
-def check_assignment(part: torch.nn.Module, name: str, value: Any) -> None:
-    """Raise if an attribute is set that the original has, and of which the graph knows only the value, or if a module
-    takes the place of one whose inside is in the graph, or comes to those that the original walks through."""
+def check_assignment(part: torch.nn.Module, name: str) -> None:
+    """Raise if an attribute is set that the original has, and of which the graph knows only the value."""
     if name in part.__dict__.get(BAKED, ()):
         _refuse(f"{name!r} is set in a captured module, whose graph has the value of the capture")
-    if not isinstance(value, torch.nn.Module):
-        return
-    known = part.__dict__.get("_modules", {}).get(name)
-    if type(known) is CapturedPart and value is not known:
-        _refuse(f"{name!r}, a part of a captured module that the graph does not call, is replaced")
-    if known is None and name.isdigit() and part.__dict__.get(_WALKED):
-        _refuse(f"a part {name!r} is added to modules that the program walks through")
+
+
+class _Table(dict[str, Any]):
+    """A dict that is asked before something is put into it or taken out."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._check(name, value)
+        super().__setitem__(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        self._check(name, None)
+        super().__delitem__(name)
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Put in several things."""
+        for name, value in dict(*args, **kwargs).items():
+            self[name] = value
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """Put in what is not there."""
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Take something out."""
+        if name in self:
+            self._check(name, None)
+        return super().pop(name, *default)
+
+    def clear(self) -> None:
+        """Take everything out."""
+        for name in [*self]:
+            del self[name]
+
+    def _check(self, name: str, value: Any) -> None:
+        raise NotImplementedError
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+class _Attributes(_Table):
+    """What a captured module holds, into which nothing comes that the graph would not notice."""
+
+    def _check(self, name: str, value: Any) -> None:
+        if name in self.get(BAKED, ()):
+            _refuse(f"{name!r} is set in a captured module, whose graph has the value of the capture")
+
+
+class _AttributesOfPart(_Attributes):
+    """What a part holds that the graph does not call."""
+
+    def _check(self, name: str, value: Any) -> None:
+        super()._check(name, value)
+        if name == "forward":
+            _refuse("a part of a captured module that the graph does not call gets another forward")
+
+
+class _Modules(_Table):
+    """The parts of a part: none takes the place of one whose inside is in the graph, nor comes to those, or leaves
+    those, that the original walks through."""
+
+    is_walked = False
+
+    def _check(self, name: str, value: Any) -> None:
+        known = self.get(name)
+        if type(known) is CapturedPart and value is not known:
+            _refuse(f"{name!r}, a part of a captured module that the graph does not call, is replaced")
+        if self.is_walked and name.isdigit():
+            if known is None:
+                _refuse(f"a part {name!r} is added to modules that the program walks through")
+            if value is None:
+                _refuse("a part is taken away from modules that the program walks through")
+
+
+class _NoHooks(OrderedDict[int, Any]):
+    """The hooks of a part that the graph does not call."""
+
+    def __setitem__(self, key: int, hook: Any) -> None:
+        _refuse("a hook is put on a part of a captured module that the graph does not call")
+
+    def __reduce__(self) -> Any:
+        return OrderedDict, ()
 
 
 class Part(torch.nn.Module):
@@ -74,15 +154,16 @@ class CapturedPart(Part):
     """Holds parts of a captured module."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        check_assignment(self, name, value)
+        if name == "__class__":
+            _refuse("a part of a captured module that the graph does not call gets another class")
+        check_assignment(self, name)
         if name == "forward":
             _refuse("a part of a captured module that the graph does not call gets another forward")
         super().__setattr__(name, value)
 
-    def add_module(self, name: str, module: Any) -> None:
-        """Add a part, unless the graph would not know of it."""
-        check_assignment(self, name, module)
-        super().add_module(name, module)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        protect(self)
 
     def __setitem__(self, place: int, module: torch.nn.Module) -> None:
         setattr(self, [*self._modules][place], module)
@@ -94,29 +175,55 @@ class CapturedPart(Part):
         """Switch this part, and those that the original would switch with it."""
         return switch_others(super().train(mode), mode)
 
-    def _refuse_hook(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """A hook belongs to a call, which the graph does not make."""
-        _refuse("a hook is put on a part of a captured module that the graph does not call")
 
-    register_forward_hook = register_forward_pre_hook = register_backward_hook = _refuse_hook
-    register_full_backward_hook = register_full_backward_pre_hook = _refuse_hook
+def protect(part: torch.nn.Module) -> None:
+    """Let a captured module, or a part of one, hold its parts and attributes in tables that refuse others where the
+    graph would not notice them; a part also its hooks."""
+    modules = part.__dict__["_modules"]
+    if type(modules) is not _Modules:
+        modules = part.__dict__["_modules"] = _Modules(modules)
+    modules.is_walked = bool(part.__dict__.get(_WALKED))
+    if isinstance(part.__dict__, _Attributes):
+        return
+    kind = _Attributes
+    if type(part) is CapturedPart:
+        kind = _AttributesOfPart
+        part.__dict__.update({name: _NoHooks() for name in HOOKS})
+    object.__setattr__(part, "__dict__", kind(part.__dict__))
 
 
-def mark_parts(source: torch.nn.Module, module: torch.nn.Module) -> None:
-    """Let a captured module, and the modules that merely hold its parts, refuse what would have no effect."""
-    waiting: list[tuple[torch.nn.Module, torch.nn.Module]] = [(source, module)]
+def mark_parts(source: torch.nn.Module, module: torch.nn.Module, state: Iterable[str]) -> None:
+    """Let a captured module, and the modules that merely hold its parts, refuse what would have no effect; the graph
+    sets the attributes at the paths ``state`` itself."""
+    written = set(state)
+    waiting: list[tuple[str, torch.nn.Module, torch.nn.Module]] = [("", source, module)]
     while waiting:
-        original, part = waiting.pop()
+        path, original, part = waiting.pop()
+        kind: Any = type(original)
         note_others(original, part)
         if isinstance(original, _WALKED_CLASSES) or original.__dict__.get(_WALKED):
             part.__dict__[_WALKED] = True
-        held = {*original.__dict__, *original.__dict__.get(BAKED, ())}  # of a captured module, what it has baked in
-        part.__dict__[BAKED] = held - OWN - part.__dict__.keys() - _FORWARD
+        held = {*original.__dict__, *original.__dict__.get(BAKED, ()), *_methods_used(kind)}
+        held = {name for name in held if path + name not in written}
+        part.__dict__[BAKED] = held - OWN - KEPT_BY_CLEW - part.__dict__.keys() - _FORWARD
         for name, child in part._modules.items():
             twin = original._modules.get(name)
             if child is not None and type(child) in HOLDERS and twin is not None and twin is not child:
                 object.__setattr__(child, "__class__", CapturedPart)
-                waiting.append((twin, child))
+                waiting.append((f"{path}{name}.", twin, child))
+        protect(part)
+
+
+@functools.lru_cache(maxsize=1024)
+def _methods_used(kind: type) -> frozenset[str]:
+    """What a class holds that its ``forward`` names, or a method that this names."""
+    methods, held = dict(methods_of(kind)), names_of_class(kind)
+    found, waiting = {"forward"}, ["forward"]
+    while waiting:
+        names = {name for function in methods.get(waiting.pop(), ()) for name in attribute_names(function.__code__)}
+        waiting += names & held - found
+        found |= names & held
+    return frozenset(found) - _FORWARD
 
 
 def refuse_alike(captured: torch.nn.Module, part: torch.nn.Module) -> None:
@@ -130,6 +237,8 @@ def refuse_alike(captured: torch.nn.Module, part: torch.nn.Module) -> None:
             if child is not None and type(child) in HOLDERS and other is not None and other is not child:
                 object.__setattr__(child, "__class__", CapturedPart if type(other) is CapturedPart else type(child))
                 waiting.append((other, child))
+        if twin is part or type(twin) is CapturedPart:
+            protect(twin)
 
 
 # ---- what belongs to a module besides its parts ----------------------------------------------------------------------

@@ -42,6 +42,7 @@ from clew.runtime.parts import (
     check_assignment,
     held_among,
     mark_parts,
+    protect,
     refuse_alike,
     saved_parts,
     switch_others,
@@ -105,13 +106,11 @@ class CapturedModule(Guarded, GraphModule):
     _all_buffers = False
 
     def __setattr__(self, name: str, value: Any) -> None:
-        check_assignment(self, name, value)
+        check_assignment(self, name)
         super().__setattr__(name, value)
 
-    def add_module(self, name: str, module: Any) -> None:
-        """Add a part, unless the graph would not know of it."""
-        check_assignment(self, name, module)
-        super().add_module(name, module)
+    def _restored(self) -> None:
+        protect(self)
 
     def _parts_to_save(self) -> dict[str, Any]:
         return saved_parts(self, referred_paths(self.graph))
@@ -278,7 +277,7 @@ def callable_of(
     give_state(source, module, state)
     complete(source, module, _NEEDED, names)
     keep_state_names(module, names)
-    mark_parts(source, module)
+    mark_parts(source, module, state)
     return module
 
 

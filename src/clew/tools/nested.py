@@ -35,7 +35,7 @@ from clew.passes.fold_runs import Called, folded, is_item
 from clew.passes.nest import Chain, Nest, nest
 from clew.runtime.function import GraphFunction
 from clew.runtime.module import _DERIVED, OWN_ATTRIBUTES, GraphModule, _restore
-from clew.runtime.parts import CapturedPart, check_assignment
+from clew.runtime.parts import CapturedPart, check_assignment, protect
 from clew.runtime.torch_captured import CapturedModule
 
 # ---- the nested form -------------------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ class Piece(_Numbered, GraphModule):
         return [self.graph, *(way.graph for way in _ways(self).values())]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        check_assignment(self, name, value)
+        check_assignment(self, name)
         super().__setattr__(name, value)
 
     def _get_name(self) -> str:
@@ -321,6 +321,7 @@ def _twin(holder: Any, path: str, found: Nest, around: set[str], made: dict[int,
             vars(twin)[f"forward_{number}"] = GraphFunction(twin, graph, f"forward_{number}")
     else:
         twin = _holder(torch.nn.ModuleList if _is_list(state) else type(holder), state)
+    protect(twin)
     made[id(holder)] = twin
     return twin
 

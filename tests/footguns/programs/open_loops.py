@@ -662,3 +662,56 @@ def list_held_by_a_cache(x):
         found.append(row.sum())
     holder().append(x.sum())
     return torch.stack(found)
+
+
+@loop(*matrices((3, 4), (5, 4), (1, 2)))
+def rows_reduced(x):
+    return functools.reduce(torch.maximum, x)
+
+
+@loop(*ROWS)
+def rows_reduced_from_a_start(x):
+    return functools.reduce(lambda found, row: found * 2 + row.sum(), x, torch.zeros(()))
+
+
+@loop(*ROWS)
+def rows_reduced_to_several(x):
+    return functools.reduce(lambda found, row: (found[0] + row.sum(), found[1] + 1), x, (torch.zeros(()), 0))
+
+
+@loop(*ROWS)
+def rows_reduced_that_conditions_let_through(x):
+    return functools.reduce(torch.mul, (row.sum() for row in x if row.sum() > 0), torch.ones(()))
+
+
+@loop(*SQUARES)
+def rows_reduced_by_their_places(x):
+    return functools.reduce(lambda found, i: found + x[i] * i, range(len(x)), torch.zeros(()))
+
+
+@loop(*matrices((3, 4), (5, 4), (1, 2)))
+def rows_reduced_to_nothing(x):
+    return functools.reduce(lambda found, row: None, x)
+
+
+@loop(*matrices((3, 4), (5, 4), (1, 2)))
+def rows_reduced_by_what_remembers(x):
+    seen = []
+
+    def step(found, row):
+        seen.append(row[0])
+        return found + row
+
+    return functools.reduce(step, x), len(seen)
+
+
+class _Ends:
+    @staticmethod
+    def reduce(function, items):
+        return function(items[0], items[-1]) * 100
+
+
+@loop(*matrices((3, 4), (5, 4), (1, 2)))
+def rows_reduced_by_another_function(x):
+    functools = _Ends
+    return functools.reduce(torch.add, x)

@@ -12,7 +12,7 @@ from torch import nn
 
 import clew
 from clew.errors import CaptureError, GuardError, StateError
-from clew.frameworks.torch import undo
+from clew.frameworks.torch import protection, undo
 
 BARE: contextvars.ContextVar[float] = contextvars.ContextVar("bare")
 ONES = torch.ones(2)
@@ -118,7 +118,7 @@ def test_an_error_after_a_write_undoes_it_and_says_why() -> None:
 
 def test_very_much_is_not_copied_only_for_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was written stays then, the state that comes last is not written, and the error says so."""
-    monkeypatch.setattr(undo, "_MOST_BYTES", 1)
+    monkeypatch.setattr(protection, "_MOST_BYTES", 1)
     captured = clew.trace(Counting(), (ONES, torch.tensor([0])))
     with pytest.raises(StateError, match="the program raised IndexError") as caught:
         captured(ONES, torch.tensor([5]))

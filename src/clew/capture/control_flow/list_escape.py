@@ -472,8 +472,18 @@ def _is_plain(node: ast.AST) -> bool:
     return is_simple and not any(isinstance(part, (*_LATER, ast.GeneratorExp)) for part in inside)
 
 
+def is_reduce(node: ast.Call) -> bool:
+    """Whether a call may be one of ``functools.reduce``."""
+    function = node.func
+    is_there = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
+    name = function.attr if is_there else getattr(function, "id", "")  # type: ignore[attr-defined]
+    return name == "reduce" and (not is_there or function.value.id == "functools")  # type: ignore[attr-defined]
+
+
 def reduces(node: Any) -> bool:
     """Whether a call makes one value of what it walks, whose rounds can be calls of a function."""
+    if isinstance(node, ast.Call) and is_reduce(node):
+        return _merges(node)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.keywords or not node.args:
         return False
     items, count = node.args[0], len(node.args)
@@ -483,6 +493,17 @@ def reduces(node: Any) -> bool:
     if isinstance(items, ast.GeneratorExp):
         return node.func.id in {*_FOLDED, "next"} and is_counted and _is_plain(items)
     return node.func.id in _FOLDED and is_counted and not isinstance(items, (ast.List, ast.Tuple))
+
+
+def _merges(node: ast.Call) -> bool:
+    """Whether a call of ``functools.reduce`` walks what may have any length; its function is made once, before."""
+    if node.keywords or len(node.args) not in (2, 3) or any(map(_is_starred, node.args)):
+        return False
+    _, items, *start = node.args
+    if any(isinstance(part, _LATER) for one in (items, *start) for part in ast.walk(one)):
+        return False
+    is_walk = isinstance(items, ast.GeneratorExp)
+    return _is_plain(items) if is_walk else not isinstance(items, (ast.List, ast.Tuple))
 
 
 def _sets_variables(target: ast.expr) -> bool:

@@ -497,6 +497,11 @@ class Regions:
         is_call = bool(items) and kind in ("max", "min") and all(type(item) in (int, float) for item in items)
         return is_own(function, kind) and not is_call and self.is_open_ended(number, iterable)
 
+    def give_up(self, number: int, why: str) -> None:
+        """A loop cannot be one of the graph."""
+        if self._is_on():
+            raise Abandon(self._site(number), why)
+
     def check_summand(self, number: int, item: Any) -> None:
         """``sum`` of plain fractions is more exact than one addition after the other, from Python 3.12 on."""
         if sys.version_info >= (3, 12) and self._is_on() and type(self.recorder.concrete(item)) is float:

@@ -24,7 +24,7 @@ from clew.capture.control_flow.definitions import (
     functions_of,
     tree_of,
 )
-from clew.capture.control_flow.list_escape import FileFunctions, ListEscape, opening_lines, reduces
+from clew.capture.control_flow.list_escape import FileFunctions, ListEscape, is_reduce, opening_lines, reduces
 from clew.capture.control_flow.liveness import (
     LOOPS,
     Liveness,
@@ -210,9 +210,12 @@ def _texts(names: set[str]) -> ast.Tuple:
     return ast.Tuple([ast.Constant(name) for name in sorted(names)], ast.Load())
 
 
-_FOLDING = frozenset({"sum", "max", "min"})
+_FOLDING = frozenset({"sum", "max", "min", "reduce"})
 """Functions that make one value of all items, and look at each."""
-_RESULTS = {"sum": "total", "max": "largest", "min": "smallest", "any": "holds", "all": "holds", "next": "first"}
+_RESULTS = {
+    "sum": "total", "max": "largest", "min": "smallest", "any": "holds", "all": "holds", "next": "first",
+    "reduce": "result",
+}  # fmt: skip
 """How variables are called that hold what these functions give."""
 
 
@@ -561,8 +564,11 @@ class BodyWriter(ast.NodeTransformer):
 
     def _reduced(self, node: ast.Call) -> Any:
         """``sum(...)`` and its like over what may have any length: a loop that keeps one value."""
-        number, kind = self._number(), node.func.id  # type: ignore[attr-defined]
-        items, found = node.args[0], next(name for name in _names(_RESULTS[kind]) if name not in self.taken)
+        number, merges = self._number(), is_reduce(node)
+        kind: str = "reduce" if merges else node.func.id  # type: ignore[attr-defined]
+        items, *start = node.args[1:] if merges else node.args
+        found = next(name for name in _names(_RESULTS[kind]) if name not in self.taken)
+        step = f"{OWN}step_{number}"
         self.taken.add(found)
         is_walk = isinstance(items, ast.GeneratorExp)
 
@@ -570,6 +576,8 @@ class BodyWriter(ast.NodeTransformer):
             result: ast.expr = ast.Constant(kind == "any")
             if kind == "sum":
                 result = ast.BinOp(_load(found), ast.Add(), _runtime("summand", ast.Constant(number), value))
+            elif merges:
+                result = _runtime("merged", ast.Constant(number), _load(step), _load(found), value)
             elif kind in _FOLDING:
                 result = _runtime("better", ast.Constant(number), ast.Constant(kind), _load(found), value)
             elif kind == "next":
@@ -582,17 +590,22 @@ class BodyWriter(ast.NodeTransformer):
             return sides[0] if kind == "next" else [ast.If(value, *(sides if kind == "any" else sides[::-1]))]
 
         plain = copy_of(items)
+        function: ast.expr = _load(kind)
+        if merges:
+            self.shared.add(step)
+            parts = [self.visit(node.func), self.visit(node.args[0]), ast.Constant(step)]
+            function = ast.Tuple(parts, ast.Load())
         if isinstance(items, ast.GeneratorExp):
             source = _iterated(self.visit(items.generators[0].iter))
             plain.generators[0].iter = _load(f"{OWN}items")
         else:
-            source, plain = self.visit(items), _load(f"{OWN}items")
+            source, plain = _iterated(self.visit(items)), _load(f"{OWN}items")
         plainly = ast.Lambda(bare(None), plain)
         plainly.args.args.append(ast.arg(f"{OWN}items"))
         each = self._each(number, found, items if is_walk else node, use)
-        start = [self.visit(one) for one in node.args[1:]]
+        start = [self.visit(one) for one in start]
         names = [ast.Constant(number), ast.Constant(kind), ast.Constant(found)]
-        call = _runtime("reduced", *names, _load(kind), source, _load(each), plainly, *start)
+        call = _runtime("reduced", *names, function, source, _load(each), plainly, *start)
         for part in ast.walk(call):
             if isinstance(part, (ast.stmt, ast.expr)) and not hasattr(part, "lineno"):
                 _locate(part, node)

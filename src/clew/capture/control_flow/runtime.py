@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import contextvars
+import functools
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -80,12 +81,12 @@ class Outcome:
 
 _NO_KEY = object()
 """A key that no dict has."""
-_BEGINNINGS = {"sum": 0, "max": None, "min": None, "any": False, "all": True}
+_BEGINNINGS = {"sum": 0, "max": None, "min": None, "any": False, "all": True, "reduce": None}
 
 
 def is_own(function: Any, kind: str) -> bool:
     """Whether a function is Python's own of this name, or what stands for it during a capture."""
-    original = getattr(builtins, kind)
+    original = functools.reduce if kind == "reduce" else getattr(builtins, kind)
     return function is original or str(getattr(function, "__module__", "")).startswith("clew.")
 
 
@@ -159,7 +160,10 @@ class Runtime:
         self, number: int, kind: str, name: str, function: Any, iterable: Any, each: Any, plainly: Any, *start: Any
     ) -> Any:
         """``sum(...)`` and its like; ``each`` keeps what was found so far in the variable of this name, ``plainly``
-        gives what the function itself would walk."""
+        gives what the function itself would walk. Of ``functools.reduce`` the ``function`` is a tuple: itself, what it
+        calls in each round, and the name of the variable by which ``each`` does."""
+        if kind == "reduce":
+            return self._reduced_by(number, name, function, iterable, each, plainly, *start)
         regions = current.get()
         if regions is None or not regions.is_reduced(number, kind, function, iterable):
             with unrolled(regions, number, iterable if is_own(function, kind) else ()):
@@ -171,6 +175,32 @@ class Runtime:
         if found is None and kind in ("max", "min"):
             raise ValueError(_said_of_nothing(function))
         return found
+
+    def _reduced_by(
+        self, number: int, name: str, made: tuple[Any, Any, str], iterable: Any, each: Any, plainly: Any, *start: Any
+    ) -> Any:
+        regions = current.get()
+        function, step, step_name = made
+        begins_with_none = start == (None,)
+        if regions is None or begins_with_none or not regions.is_reduced(number, "reduce", function, iterable):
+            with unrolled(regions, number, iterable if is_own(function, "reduce") else ()):
+                return function(step, plainly(iterable if regions is None else regions.walked(iterable)), *start)
+        cells = cells_of(each)
+        cells[step_name].cell_contents, cells[name].cell_contents = step, start[0] if start else None
+        self.for_(number, iterable, each, ((name,), (name,), (name,), ()), False)
+        found, cells[name].cell_contents, cells[step_name].cell_contents = cells[name].cell_contents, None, None
+        return function(step, ()) if found is None else found  # which raises the error of no items
+
+    @staticmethod
+    def merged(number: int, step: Any, found: Any, item: Any) -> Any:
+        """What ``functools.reduce`` has found after one item more."""
+        if found is None:
+            return item
+        result = step(found, item)
+        regions = current.get()
+        if result is None and regions is not None:
+            regions.give_up(number, "a function that reduces gives None")
+        return result
 
     @staticmethod
     def summand(number: int, item: Any) -> Any:

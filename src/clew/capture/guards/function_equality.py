@@ -82,6 +82,51 @@ class FunctionState:
         return self  # a copied graph calls the same function
 
 
+class PartialState:
+    """The function and the arguments of a partial as they were."""
+
+    __slots__ = ("args", "function", "held", "keywords")
+
+    def __init__(self, held: functools.partial[Any]) -> None:
+        self.held = held
+        self.function, self.args, self.keywords = held.func, held.args, dict(held.keywords)
+
+    def has_changed(self) -> bool:
+        """Whether it holds other objects now, and no equal plain values."""
+        now = self.held
+        if now.func is not self.function or list(now.keywords) != list(self.keywords):
+            return True
+        values = (*now.args, *now.keywords.values())
+        return not _same_values(values, (*self.args, *self.keywords.values()))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PartialState:
+        return self
+
+
+class ClassWithout:
+    """A class that has had no attributes of some names."""
+
+    __slots__ = ("count", "kind", "names")
+
+    def __init__(self, kind: type, names: frozenset[str]) -> None:
+        self.kind = kind
+        self.names = names
+        self.count = len(vars(kind))
+
+    def has_changed(self) -> bool:
+        """Whether the class has one of them now; what it got otherwise does not count."""
+        held = vars(self.kind)
+        if len(held) == self.count:
+            return False
+        if not self.names.isdisjoint(held):
+            return True
+        self.count = len(held)
+        return False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ClassWithout:
+        return self
+
+
 def _same_values(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
     return len(now) == len(before) and all(map(same_part, now, before))
 

@@ -24,7 +24,7 @@ from clew.ir.arguments import all_with_bodies, bodies_of, nested_graphs
 from clew.ir.control_flow import Branch, closing_branch, control_of, ends_of, is_control
 from clew.ir.effects import effect_of, is_impure, sets_state
 from clew.ir.graph import Graph
-from clew.ir.guards import TESTS, Attribute, Call, Expression, Guard, guard
+from clew.ir.guards import TESTS, Attribute, Call, Expression, Guard, guard, leaves_of
 from clew.ir.guests import Effect
 from clew.ir.node import Node
 from clew.ir.types import ArrayType, ScalarType
@@ -112,8 +112,26 @@ def lift_guards(graph: Graph, root: Any = None, computed: Computed = expression_
     has_left = lifter.lift_inner(inner, nodes[seen:]) if inner else False
     lifter.drop_unread()
     if lifter.found:
-        graph.set_guards((*graph._guards, *condensed(lifter.found)))
+        graph.set_guards(_in_order([*graph._guards, *condensed(lifter.found)]))
     return has_left
+
+
+def _in_order(found: list[Guard]) -> tuple[Guard, ...]:
+    """The guards in the order in which they are checked: first those that tell whether what others read of attributes
+    is there at all, and what was asked of objects before them."""
+    last = max((place for place, one in enumerate(found) if _tells_of_attributes(one.subject)), default=-1)
+    first = [one for one in found[: last + 1] if not any(map(_is_read, leaves_of(one.subject)))]
+    known = set(map(id, first))
+    return (*first, *(one for one in found if id(one) not in known))
+
+
+def _tells_of_attributes(subject: Expression) -> bool:
+    return isinstance(subject, Call) and getattr(subject.function, "comes_first", False)
+
+
+def _is_read(leaf: Any) -> bool:
+    """Whether a part of an expression is an input or an attribute."""
+    return isinstance(leaf, (Node, Attribute))
 
 
 def _is_recorded(node: Node) -> bool:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
-from clew.capture.guards.function_equality import FunctionFingerprint, FunctionState, has_fingerprint
+from clew.capture.guards.function_equality import FunctionFingerprint, has_fingerprint
 from clew.capture.guards.saved_variables import ABSENT, HolderPath, SavedValue, path_of_holder, saved
 from clew.capture.location import MISSING, Location
 from clew.capture.state.containers import SIMPLE, attributes_of, is_of_library, same_part
@@ -137,8 +137,11 @@ register(
 # ---- variables around a program --------------------------------------------------------------------------------------
 
 
-Held = Memory | FunctionState
-"""What can be changed below the value of a variable, as it was."""
+class Held(Protocol):
+    """What can be changed below the value of a variable, as it was."""
+
+    def has_changed(self) -> bool:
+        """Whether it is something else now."""
 
 
 class Variable(Location):

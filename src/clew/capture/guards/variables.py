@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Container, Iterable
 from types import CellType, CodeType, FunctionType
 from typing import Any, Generic, TypeVar
 
-from clew.capture.guards.function_equality import FunctionState
+from clew.capture.guards.function_equality import ClassWithout, FunctionState, PartialState
 from clew.capture.guards.notes import Variable, are_distinct, expression_of, require, require_variable
 from clew.capture.guards.variable_reads import ATTRIBUTE, ITEM, WHOLE, Item, ProgramUses, Reads
 from clew.capture.location import MISSING
@@ -43,7 +43,7 @@ from clew.ir.guards import Guard
 from clew.ir.node import Node
 from clew.ir.source import is_installed
 
-_NEVER = (*LOGGERS, type(threading.Lock()), type(threading.RLock()))
+NEVER = (*LOGGERS, type(threading.Lock()), type(threading.RLock()))
 """Classes of values on which no result depends."""
 _OF_LIBRARIES = (
     contextvars.ContextVar, threading.local, weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet,
@@ -73,7 +73,8 @@ class GuardsOfRun(Generic[RecorderT]):
         self.inputs = inputs
         self.surroundings = surroundings
         self.state = state
-        self.variables = VariableGuards(recorder.graph, surroundings, state, recorder.is_end, reads)
+        given = given_classes(inputs)
+        self.variables = VariableGuards(recorder.graph, surroundings, state, recorder.is_end, reads, given)
         self.watches_variables = watches_variables
 
     def _require(self, node: Node, expected: Any, text: str) -> None:
@@ -89,7 +90,7 @@ class GuardsOfRun(Generic[RecorderT]):
         for kind in filter(self.surroundings.may_vary, self.surroundings.classes_of(ran)):
             for name in sorted(vars(kind).keys() & names):
                 value = vars(kind)[name]
-                counts = type(value) in SIMPLE or is_array(value) or (follows(value) and not callable(value))
+                counts = is_array(value) or not (hasattr(type(value), "__get__") or isinstance(value, NEVER))
                 if counts and not name.startswith("__") and (id(kind), name) not in self.variables.skipped:
                     self._variable(kind, name, value, f"{kind.__name__}.{name}")
 
@@ -115,12 +116,19 @@ class VariableGuards:
     """Writes the guards on variables of one capture into its graph."""
 
     def __init__(
-        self, graph: Graph, around: Surroundings, state: State, is_end: Callable[[Any], bool], reads: Reads | None
+        self,
+        graph: Graph,
+        around: Surroundings,
+        state: State,
+        is_end: Callable[[Any], bool],
+        reads: Reads | None,
+        given: list[type],
     ) -> None:
         self.graph = graph
         self.around = around
         self.is_end = is_end
         self.reads = reads
+        self._given = given
         self.skipped = {entry.slot.key for entry in state.entries} | state.own
         self._written: set[tuple[int, str, str]] = set()
         self._program = around.derived(ProgramUses)
@@ -133,7 +141,7 @@ class VariableGuards:
                 continue
             if self.reads is None:
                 self.whole(Variable(holder, name), value, _label(holder, name))
-            elif (id(holder), name) not in self.reads.watched and not isinstance(value, _NEVER):
+            elif (id(holder), name) not in self.reads.watched and not isinstance(value, NEVER):
                 self._variable(holder, name, value, executed)
         for item in () if self.reads is None else self.reads.items():
             if (id(item.root.holder), item.root.name) not in self.skipped and item.key not in self.skipped:
@@ -143,7 +151,8 @@ class VariableGuards:
     def _code(self, executed: list[CodeType]) -> None:
         """The user's own functions, methods and classes, which she may replace; the program itself is what it is."""
         around = self.around
-        for one in [*around.code(executed), *around.own_classes(executed), *around.methods(executed)]:
+        methods = around.named_methods(executed, self._given)
+        for one in [*around.code(executed), *around.own_classes(executed), *methods]:
             is_module = isinstance(one.holder, dict) and "__name__" in one.holder
             is_own = is_module or isinstance(one.holder, (CellType, type))
             if is_own and one.expected not in around.program[0] and not around.is_of_library(one.holder, one.name):
@@ -224,16 +233,43 @@ def _place(variable: Variable) -> tuple[int, str, str]:
     return id(variable.root.holder), variable.root.name, repr(variable)
 
 
-def own_code(around: Surroundings, methods: Iterable[Variable]) -> tuple[Guard, ...]:
-    """Guards on the functions of the program itself, whose code and defaults can be set anew; those among the
-    ``methods`` that ran are looked up in their classes at each call."""
+def own_code(
+    around: Surroundings, inputs: Inputs, state: State, executed: list[CodeType], modules: Iterable[type]
+) -> tuple[Guard, ...]:
+    """Guards on the functions of the program itself, whose code and defaults can be set anew; those among the methods
+    that ran are looked up in their classes at each call. On what its classes, those of its arguments too, do not have:
+    an attribute that comes later would be found before that of an instance or of a base. And on the ``forward`` of
+    ``modules`` whose inside is in the graph, installed ones too."""
     functions = [one for one in around.program[0] if type(one) is FunctionType and not is_installed(one.__code__)]
-    found = [one for one in methods if one.expected in functions]
+    found = [one for one in around.methods(executed) if one.expected in functions]
     held = [one.expected for one in found]
     found += [Variable({one.__name__: one}, one.__name__, one) for one in functions if one not in held]
     for one in found:
         one.held = FunctionState.of(one.expected)
+    skipped = {entry.slot.key for entry in state.entries} | state.own
+    for kind, missing in around.missing(executed, given_classes(inputs)):
+        names = missing.difference(name for holder, name in skipped if holder == id(kind))
+        found.append(Variable({kind.__name__: kind}, kind.__name__, kind, ClassWithout(kind, names)))
+    known = {id(one.expected) for one in found}
+    bases = dict.fromkeys(base for kind in modules for base in kind.__mro__ if "forward" in vars(base))
+    for one in [Variable(base, "forward", vars(base)["forward"]) for base in bases]:
+        if type(one.expected) is FunctionType and id(one.expected) not in known:
+            one.held = FunctionState(one.expected)
+            found.append(one)
     return tuple(Guard(one, "variable", None, "code", label=f"{one!r} is unchanged") for one in found)
+
+
+def own_partials(found: list[functools.partial[Any]]) -> tuple[Guard, ...]:
+    """Guards on the partials that a program is, whose arguments can be set anew."""
+    names = [f"partial({getattr(one.func, '__qualname__', one.func)})" for one in found]
+    held = [Variable({name: one}, name, one, PartialState(one)) for name, one in zip(names, found, strict=True)]
+    return tuple(Guard(one, "variable", None, "code", label=f"{one!r} is unchanged") for one in held)
+
+
+def given_classes(inputs: Inputs) -> list[type]:
+    """The classes of the objects among the arguments."""
+    found: dict[type, None] = dict.fromkeys(type(container.value) for container in inputs.containers)
+    return [kind for kind in found if is_plain_object(kind)]
 
 
 def values_only_read(
@@ -283,7 +319,7 @@ _MOST_HELD = 16
 
 def may_count(in_library: bool, value: Any) -> bool:
     """Whether what a program does may depend on a variable: on no logger or lock, nor on what a library keeps."""
-    if isinstance(value, _NEVER) or (in_library and isinstance(value, _OF_LIBRARIES)):
+    if isinstance(value, NEVER) or (in_library and isinstance(value, _OF_LIBRARIES)):
         return False
     return not in_library or isinstance(value, (*SIMPLE, *CODE))
 

@@ -56,6 +56,8 @@ def hearing(listener: Listener, surroundings: Surroundings) -> Iterator[None]:
     _check_held(surroundings)
     if surroundings.derived(_ask_for_arguments):
         listener.note(system.process_fact, ("sys.argv",), "sys.argv is unchanged")
+    if surroundings.held(system.is_decimal):
+        listener.note(system.process_fact, ("decimal.getcontext",), "the context of decimal is unchanged")
     with listening(listener):
         yield
 

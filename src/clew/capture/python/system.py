@@ -10,8 +10,10 @@ from __future__ import annotations
 import _thread
 import atexit
 import builtins
+import decimal
 import functools
 import locale
+import logging
 import os
 import signal
 import socket
@@ -50,6 +52,8 @@ def install(patches: Patches) -> None:
     _install_environment(patches)
     _install_processes(patches)
     _install_threads(patches)
+    _install_loggers(patches)
+    install_questions(patches, _OF_PYTHON)
 
 
 def _install_environment(patches: Patches) -> None:
@@ -125,10 +129,48 @@ FACTS: dict[str, Callable[[], Any]] = {
     "os.getppid": os.getppid,
     "socket.gethostname": socket.gethostname,
     "sys.argv": lambda: tuple(sys.argv),
+    "decimal.getcontext": lambda: _decimal_settings(),
 }
 """Questions about this process and this machine, as they are outside of captures; frameworks add theirs."""
-_OF_PROCESSES = tuple(FACTS.keys() - {"sys.argv"})
+_OF_PROCESSES = ("os.getcwd", "os.getpid", "os.getppid", "socket.gethostname")
+_OF_PYTHON = {sys: ("getrecursionlimit", "getswitchinterval", "getdefaultencoding", "getfilesystemencoding")}
 _TYPED, _TOLD = "what people type in", "it is something else at another call"
+
+
+def _decimal_settings() -> tuple[Any, ...]:
+    """How decimal numbers are computed in this thread."""
+    held = decimal.getcontext()
+    traps = tuple(kind.__name__ for kind, is_set in held.traps.items() if is_set)
+    return held.prec, held.rounding, held.Emin, held.Emax, held.capitals, held.clamp, *traps
+
+
+def is_decimal(value: Any) -> bool:
+    """Whether a value is a decimal number, or what makes one."""
+    return isinstance(value, decimal.Decimal) or value is decimal or value is decimal.Decimal
+
+
+@pure
+def logger_level(name: str) -> int:
+    """The level from which on a logger writes."""
+    return logging.getLogger(name or None).getEffectiveLevel()
+
+
+def _install_loggers(patches: Patches) -> None:
+    """Guard what the program's own code asks of the level of a logger: what is logged has no node."""
+    for name in ("isEnabledFor", "getEffectiveLevel"):
+        patches.on_class(logging.Logger, name, _asking_for_level)
+
+
+def _asking_for_level(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def ask(self: Any, *args: Any) -> Any:
+        listener, frame = current(), sys._getframe(1)
+        if listener is not None and is_of_program(listener.caller(frame)):
+            is_root = self.parent is None
+            listener.note(logger_level, ("" if is_root else self.name,), f"the level of {self.name} is unchanged")
+        return original(self, *args)
+
+    return ask
 
 
 @pure

@@ -12,7 +12,7 @@ import enum
 import io
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType
@@ -31,7 +31,7 @@ from clew.capture.current_capture import current
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.redundant import drop_implied
 from clew.capture.guards.variable_reads import Reads, hear_guards
-from clew.capture.guards.variables import own_code, take_over_guards, values_only_read
+from clew.capture.guards.variables import own_code, own_partials, take_over_guards, values_only_read
 from clew.capture.options import LEFT_OUT, Options
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
@@ -51,11 +51,12 @@ from clew.capture.state.first_call import FirstCallChange, first_call_change
 from clew.capture.state.reachable import asks_for_identity, behind, check_slots, compares_objects
 from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
-from clew.capture.state.surroundings import Surroundings, functions_of, held_by
+from clew.capture.state.surroundings import Surroundings, functions_of
 from clew.capture.state.writes import Writes, changes_in_passing, mark_passing_changes
 from clew.capture.symbolic.wrap import handle_call
 from clew.errors import CaptureError, ClewError
 from clew.ir.graph import Graph
+from clew.ir.guards import Guard
 from clew.ir.node import Node
 from clew.ir.source import SourceLine, is_installed, user_frame
 
@@ -319,8 +320,7 @@ class ExampleRun:
         """Find what the program, these objects and their functions, can reach and change besides its arguments."""
         self.functions = functions
         check_slots(programs)
-        held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
-        self.surroundings = Surroundings(functions, map(type, programs), held)
+        self.surroundings = Surroundings(functions, map(type, programs), filter(_is_partial, programs))
         self.state = State(self.inputs, None if self.first is None else self.first.state.histories)
         self.recorder.surroundings, self.recorder.state = self.surroundings, self.state
 
@@ -353,6 +353,14 @@ class ExampleRun:
         if compares:  # equal numbers may be one object, two proxies never are
             self.inputs.plain_kinds += (bool, int, float)
             self.inputs.identities = Identities(self.surroundings.found)
+
+    def _entered_modules(self) -> Iterable[Any]:
+        """The modules whose inside is in the graph."""
+        return ()
+
+    def _more_code_guards(self) -> Iterable[Guard]:
+        """What else runs with the program and may be set anew."""
+        return ()
 
     def _variables(self) -> Iterator[tuple[Any, str]]:
         """The variables around the program, and the classes that it names."""
@@ -494,12 +502,16 @@ class ExampleRun:
         executed = list(self.recorder.code.executed.values())
         own = list(self.surroundings.methods(executed))
         if self.settings.guards != "none":
-            graph._code_guards = own_code(self.surroundings, own)
+            modules = dict.fromkeys(map(type, self._entered_modules()))
+            own_guards = own_code(self.surroundings, self.inputs, self.state, executed, modules)
+            graph._code_guards = (*own_guards, *own_partials(self.surroundings.partials), *self._more_code_guards())
         if changes_in_passing(self.state, self.surroundings, self.module, executed):
             mark_passing_changes(graph)
         methods = [(vars(one.holder), one.name, one.expected) for one in own]
-        held = self.state.held_by_pins(self.surroundings.names(executed))
-        pins = Pins([*self.state.pins(), *methods], held, list(self.surroundings.code(executed)))
+        names = self.surroundings.names(executed)
+        absent = [(holder, name, Pins) for holder, name in self.state.shadowed(self.surroundings, names)]
+        attributes, code = [*self.state.pins(), *methods, *absent], list(self.surroundings.code(executed))
+        pins = Pins(attributes, self.state.held_by_pins(names), code)
         return Captured(self.module, self.recorder.attributes.constants, graph, value, state, pins, several)
 
     def finish(self, runs: list[Any]) -> None:
@@ -533,6 +545,10 @@ class ExampleRun:
             self.recorder.code.executed |= run.recorder.code.executed
             self.recorder.code.outside_reads.add(run.recorder.code.outside_reads)
             self.state.learn_from(run.state)
+
+
+def _is_partial(value: Any) -> bool:
+    return isinstance(value, partial)
 
 
 def _is_file(value: Any) -> bool:

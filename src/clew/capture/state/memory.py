@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType, MethodType
 from typing import Any
 
+from clew.capture.guards.function_equality import PartialState
 from clew.capture.state.containers import (
     ACTING,
     FILES,
@@ -73,6 +74,7 @@ class Memory:
         self.loggers: list[Any] = []
         self.files: list[Any] = []
         self.acting_functions: list[Any] = []
+        self._partials: list[PartialState] = []
         self._outside = {_STREAM: self.streams, _LOGGER: self.loggers, _FILE: self.files}
         self._seen: dict[int, ContentsSnapshot] = {}
         self._kept: list[ContentsSnapshot] = []
@@ -100,6 +102,8 @@ class Memory:
             return
         role = _role(kind)
         if role == _HOLDING:
+            if isinstance(value, functools.partial):
+                self._partials.append(PartialState(value))
             for part in _held_by(value):
                 self._remember(part, depth - 1)
         elif role in (_FLAT, _FOLLOWED):
@@ -139,7 +143,9 @@ class Memory:
 
     def has_changed(self) -> bool:
         """Whether anything is not as it was."""
-        return next(self.all_changes(), None) is not None
+        if next(self.all_changes(), None) is not None or self.other_class() is not None:
+            return True
+        return any(one.has_changed() for one in self._partials)
 
     def renew(self, value: Any) -> None:
         """What a container or object holds now is what it held."""

@@ -374,19 +374,25 @@ def _inside(value: Any, code: CodeType) -> Iterator[tuple[Any, str, Any]]:
         return
     holder = vars(value) if isinstance(value, ModuleType) else value
     names = attribute_names(code)
-    is_users = isinstance(value, ModuleType) and not is_installed_file(str(getattr(value, "__file__", "")))
-    by_text = names & _BY_TEXT and not (isinstance(value, type) and is_installed_file(_file(value)))
+    file = _file(value) if isinstance(value, type) else str(getattr(value, "__file__", ""))
+    is_users = not is_installed_file(file)
+    by_text = names & _BY_TEXT and (is_users or isinstance(value, ModuleType))
     wanted = list(vars(value)) if by_text else sorted(names & vars(value).keys())
     for name in [name for name in wanted if not name.startswith("__")]:
         part = vars(value)[name]
         is_plain = not isinstance(part, CODE) and not hasattr(type(part), "__get__")
-        if is_plain or (is_users and is_chosen(name, part)):
+        if is_plain or (is_users and is_chosen(holder, name, part)):
             yield holder, name, part
 
 
-def is_chosen(name: str, value: Any) -> bool:
-    """Whether a variable holds a function under another name than its own: one of several that it may hold."""
-    return isinstance(value, (FunctionType, BuiltinFunctionType)) and getattr(value, "__name__", name) != name
+def is_chosen(holder: Any, name: str, value: Any) -> bool:
+    """Whether a variable holds a function or class under another name than its own, one of several that it may hold, or
+    a Python module that nobody imported; in a closure any class or module."""
+    if isinstance(value, ModuleType):
+        return isinstance(holder, CellType) or sys.modules.get(value.__name__) is not value
+    if isinstance(value, type) and isinstance(holder, CellType):
+        return name != "__class__"
+    return isinstance(value, CODE) and getattr(value, "__name__", name) != name
 
 
 # ---- what the bytecode of a function tells ---------------------------------------------------------------------------

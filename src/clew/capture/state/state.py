@@ -31,6 +31,7 @@ from clew.capture.state.containers import (
 )
 from clew.capture.state.memory import Memory
 from clew.capture.state.slots import Slot
+from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.ir.node import Node
 from clew.ir.source import is_of_framework
@@ -490,6 +491,15 @@ class State:
             for name, value in group.before.items()
             if not group.is_inner and (not free or group.key(name) not in free)
         ]
+
+    def shadowed(self, around: Surroundings, names: Set[str]) -> Iterator[tuple[MutableMapping[str, Any], str]]:
+        """The attributes of these names that owners find in their classes, each with the dict that does not hold it."""
+        free = {entry.slot.key for entry in self.entries} | self.data
+        for group in self._groups:
+            if not group.is_inner and group.holder is getattr(group.owner, "__dict__", None):
+                for name in around.shadowed(group.owner, names):
+                    if group.key(name) not in free:
+                        yield group.holder, name
 
     def held_by_pins(self, names: Container[str]) -> list[ContentsSnapshot]:
         """What containers and objects held before the run that pinned attributes of these names lead to."""

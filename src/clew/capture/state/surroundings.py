@@ -13,7 +13,16 @@ import random
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator, Set
 from contextvars import ContextVar
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any, TypeVar
 
 from clew.capture.guards.notes import Variable
@@ -23,6 +32,7 @@ from clew.capture.state.containers import (
     attributes_of,
     follows,
     is_flat,
+    is_followed,
     is_of_library,
     look_up,
     value_of,
@@ -54,7 +64,7 @@ class Surroundings:
     """The variables around some functions, as they were before the program ran."""
 
     def __init__(
-        self, functions: list[Any], kinds: Iterable[type] = (), held: Iterable[tuple[dict[str, Any], str]] = ()
+        self, functions: list[Any], kinds: Iterable[type] = (), partials: Iterable[functools.partial[Any]] = ()
     ) -> None:
         self._streams: list[tuple[str, Any, Any]] = []
         self.program: tuple[list[Any], tuple[type, ...]] = (list(functions), tuple(dict.fromkeys(kinds)))
@@ -65,6 +75,8 @@ class Surroundings:
         for place in known.places(_is_stream, values):
             _, name, function = known.around[place]
             self._note_stream(name, values[place], function)
+        self.partials = list(partials)
+        held = [one for partial in self.partials for one in held_by(partial)]
         self._held = {(id(holder), name) for holder, name in held}
         self.found += [(holder, name, holder[name]) for holder, name in held]
 
@@ -261,7 +273,7 @@ class Surroundings:
         used = self._run_of(executed)[1]
         for holder, name, value in self._named_in(used):
             is_held = (id(holder), name) in self._held
-            varies = not isinstance(value, CODE) or is_chosen(name, value)
+            varies = not isinstance(value, CODE) or is_chosen(holder, name, value)
             if is_held or (varies and (not isinstance(holder, dict) or "__name__" in holder)):
                 yield holder, name, value
 
@@ -282,11 +294,39 @@ class Surroundings:
                 yield Variable(holder, name, value)
 
     def methods(self, executed: Iterable[CodeType]) -> Iterator[Variable]:
-        """The methods that ran, where their classes hold them; nobody sets those of what is installed."""
+        """The methods that were seen running, where their classes hold them; nobody sets those of what is installed."""
         ran = self.ran(executed)
-        for kind in self.classes_of(ran):
-            if self.may_vary(kind):
-                yield from (Variable(kind, name, value) for name, value in vars(kind).items() if _is_among(value, ran))
+        for kind in self._varying(ran):
+            yield from (Variable(kind, name, value) for name, value in vars(kind).items() if _is_among(value, ran))
+
+    def named_methods(self, executed: Iterable[CodeType], of: Iterable[type] = ()) -> Iterator[Variable]:
+        """These, the methods that code which ran names, those ``of`` objects that were given among them, and those that
+        Python calls without a name. One that calls no framework is not seen running."""
+        executed = list(executed)
+        ran, names = self.ran(executed), self.names(executed)
+        for kind in self._varying(ran, of):
+            makes = kind.__name__ in names
+            for name, value in vars(kind).items():
+                if _is_among(value, ran) or (_is_code(value) and _may_run(name, names, makes)):
+                    yield Variable(kind, name, value)
+
+    def missing(self, executed: Iterable[CodeType], of: Iterable[type] = ()) -> Iterator[tuple[type, frozenset[str]]]:
+        """Which attributes that code which ran names are not in these classes."""
+        executed = list(executed)
+        names = self.names(executed) | _IN_FRONT
+        for kind in self._varying(self.ran(executed), of):
+            yield kind, names.difference(vars(kind))
+
+    def shadowed(self, owner: Any, names: Set[str]) -> list[str]:
+        """Which of these names an object finds in its class alone, so that an attribute of its own would be found
+        first; none in a class of an installed package."""
+        kind: Any = type(owner)
+        return sorted(names & names_of_class(kind) - vars(owner).keys()) if self.may_vary(kind) else []
+
+    def _varying(self, ran: Container[FunctionType], of: Iterable[type] = ()) -> list[type]:
+        """The classes that a run of these functions may have used and that somebody may change."""
+        bases = [base for kind in of for base in kind.__mro__ if is_followed(base)]
+        return [kind for kind in dict.fromkeys((*self.classes_of(ran), *bases)) if self.may_vary(kind)]
 
     def own_classes(self, executed: Iterable[CodeType]) -> Iterator[Variable]:
         """The variables that hold classes of the program's own which code that ran names."""
@@ -301,6 +341,31 @@ class Surroundings:
         if question not in known:
             known[question] = [place for place, one in enumerate(self.found) if (id(one[0]), one[1]) in wanted]
         return [self.found[place] for place in known[question]]
+
+
+_IN_FRONT = frozenset({"__getattr__", "__getattribute__"})
+"""Methods that decide about all attributes."""
+_MAKING = frozenset({"__init__", "__new__", "__post_init__"})
+"""Those that run where the program makes an object of the class."""
+_STORAGE = (GetSetDescriptorType, MemberDescriptorType)
+
+
+@functools.lru_cache(maxsize=1024)
+def names_of_class(kind: type) -> frozenset[str]:
+    """The attributes that a class of a user's has when this is first asked, those of a framework's bases left out."""
+    return frozenset(name for base in kind.__mro__ if is_followed(base) for name in vars(base))
+
+
+def _is_code(value: Any) -> bool:
+    """Whether what a class holds is a method, a property, or another descriptor that runs code."""
+    return hasattr(type(value), "__get__") and not isinstance(value, _STORAGE)
+
+
+def _may_run(name: str, names: frozenset[str], makes: bool) -> bool:
+    """Whether code with these names may run a method; ``makes`` tells whether it names the class."""
+    if name in _MAKING:
+        return makes
+    return name in names or (name.startswith("__") and name.endswith("__"))
 
 
 def _is_among(value: Any, functions: Container[FunctionType]) -> bool:

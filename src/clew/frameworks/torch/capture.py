@@ -56,6 +56,7 @@ from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, Torch
 from clew.frameworks.torch.interception import TorchListener
 from clew.frameworks.torch.modules.calls import Leaves, ModuleCalls, leaf_policy
 from clew.frameworks.torch.modules.hooks import (
+    HooksOfAll,
     HookTables,
     SetUp,
     behind,
@@ -85,7 +86,7 @@ from clew.frameworks.torch.tracing_tools import Tracers
 from clew.frameworks.torch.undo import Rollback, TorchSupport
 from clew.ir.arguments import leaves
 from clew.ir.graph import Graph
-from clew.ir.guards import Expression
+from clew.ir.guards import Expression, Guard
 from clew.ir.source import is_installed
 
 
@@ -479,6 +480,17 @@ class Run(ExampleRun):
         with self.recorder.streams.followed():
             why = "the capture cannot follow it" if function in self.islands else "it is wrapped"
             return self.recorder.whole("call_function", function, function, args, kwargs, given, why, function)
+
+    def _entered_modules(self) -> Iterable[torch.nn.Module]:
+        return () if self.modules is None else (part for _, part in self.modules.entered)
+
+    def _more_code_guards(self) -> Iterable[Guard]:
+        """Hooks that run with every module: the graph calls the layers, and not the modules around them."""
+        called = [part for part in self._entered_modules() if type(part).forward is not torch.nn.Module.forward]
+        if any(part is not self.module for part in called):
+            hooks = HooksOfAll()
+            subject = Variable({"hooks": hooks}, "hooks", hooks, hooks)
+            yield Guard(subject, "variable", None, "code", label="the hooks of all modules are unchanged")
 
     def _finish_path(self, result: Any) -> bool:
         """Complete what this run has recorded; False if the result holds state, which must be lifted first."""

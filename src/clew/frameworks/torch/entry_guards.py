@@ -18,11 +18,11 @@ import torch
 
 from clew.capture.guards import notes
 from clew.capture.guards.notes import expression_of
-from clew.capture.guards.variables import GuardsOfRun
+from clew.capture.guards.variables import NEVER, GuardsOfRun
 from clew.capture.recording.alternatives import Kind
 from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.recorder import Recorder
-from clew.capture.state.containers import SIMPLE, follows, is_of_library
+from clew.capture.state.containers import is_of_library
 from clew.capture.state.reachable import compares_objects
 from clew.codegen.guards import by_equality
 from clew.errors import CaptureError
@@ -145,7 +145,7 @@ _BY_TEXT = frozenset({"getattr", "hasattr", "attrgetter"})
 _COMPARED = (bool, int, str, type(None))
 """What a tensor may carry as attributes that the program asks for: values that a guard can compare."""
 _code = operator.attrgetter("__code__")
-_ASKING = frozenset({"isEnabledFor", "getEffectiveLevel", "level", "hasHandlers", "disabled"})
+_ASKING = frozenset({"level", "hasHandlers", "disabled"})
 
 
 class EntryGuards(GuardsOfRun[TorchRecorder]):
@@ -304,8 +304,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             asked = group.before.keys() if names & {"getattr", "__dict__"} else names & group.before.keys()
             for name in sorted(asked):
                 value = group.before[name]
-                counts = type(value) in SIMPLE or follows(value) or callable(value) or self.recorder.is_array(value)
-                if counts and not isinstance(value, torch.nn.Module) and group.key(name) not in lifted:
+                if not isinstance(value, NEVER) and group.key(name) not in lifted:
                     self._variable(group.owner, name, value, f"{type(group.owner).__name__}.{name}")
 
     def _modules_around(self, names: frozenset[str]) -> None:
@@ -327,7 +326,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         if (id(module), MODE) not in lifted:
             mode = self.graph.call_function(getattr, (module, MODE))
             self._require(mode, module.training, f"{name}.training is {module.training}")
-        same = self.graph.call_function(are_as_they_were, (ModulesAround(module, lifted),))
+        same = self.graph.call_function(are_as_they_were, (ModulesAround(module, lifted, names),))
         self._require(same, True, f"the parts and settings of {name} are unchanged")
         self._parameters_of(name, module)
         for path, part in module.named_modules():
@@ -335,7 +334,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
                 continue
             for key in sorted(names & vars(part).keys() - OWN):
                 value = vars(part)[key]
-                counts = type(value) in SIMPLE or follows(value) or isinstance(value, FUNCTIONS)
+                counts = not isinstance(value, (torch.Tensor, numpy.ndarray, *NEVER))
                 if counts and (id(part), key) not in lifted:
                     self._variable(part, key, value, ".".join(filter(None, (name, path, key))))
 

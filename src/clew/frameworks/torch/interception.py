@@ -254,7 +254,10 @@ def _arguments(manager: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return ((manager.device,), options) if type(manager) is torch.autocast else ((), options)
 
 
-_QUESTIONS = ("is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled", "get_default_dtype")
+_QUESTIONS = (
+    "is_grad_enabled", "is_inference_mode_enabled", "get_default_dtype",
+    "is_autocast_enabled", "is_autocast_cpu_enabled", "is_autocast_cache_enabled",
+)  # fmt: skip
 
 
 class TypeQuestion:

@@ -59,8 +59,14 @@ _QUESTIONS = {
         "get_num_interop_threads",
         "get_float32_matmul_precision",
         "are_deterministic_algorithms_enabled",
+        "get_deterministic_debug_mode",
+        "is_deterministic_algorithms_warn_only_enabled",
         "is_warn_always_enabled",
+        "is_anomaly_enabled",
+        "is_anomaly_check_nan_enabled",
     ),
+    torch.__future__: ("get_overwrite_module_params_on_conversion", "get_swap_module_params_on_conversion"),
+    backends.mha: ("get_fastpath_enabled",),
     torch.cuda: ("is_available", "device_count"),
     torch.distributed: ("is_initialized", "get_rank", "get_world_size"),
     backends.mps: ("is_available",),
@@ -77,6 +83,7 @@ def _property_paths() -> Iterator[tuple[Any, str]]:
             yield from ((value, f"{module.__name__}.{name}") for name, value in kept)
 
 
+_FILLING = "torch.utils.deterministic.fill_uninitialized_memory"
 _PROPERTIES = {id(prop): path for prop, path in _property_paths()}
 
 
@@ -84,7 +91,7 @@ def _setting(path: str) -> Any:
     return functools.reduce(getattr, path.split(".")[1:], torch)
 
 
-system.FACTS.update({path: functools.partial(_setting, path) for path in _PROPERTIES.values()})
+system.FACTS.update({path: functools.partial(_setting, path) for path in (*_PROPERTIES.values(), _FILLING)})
 
 
 def install(patches: Patches, current: Current) -> None:
@@ -94,6 +101,7 @@ def install(patches: Patches, current: Current) -> None:
         patches.in_dict(vars(holder), name, lambda original: refusing_call(original, current))
     patches.on_method(backends.ContextProp, "__set__", lambda original: _refusing_assignment(original, current))
     patches.on_method(backends.ContextProp, "__get__", _reading)
+    patches.on_method(type(torch.utils.deterministic), "fill_uninitialized_memory", _reading_property)
     system.install_questions(patches, _QUESTIONS)
 
 
@@ -153,3 +161,11 @@ def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(self, obj, objtype)
 
     return __get__
+
+
+def _reading_property(original: property) -> property:
+    def get(self: Any) -> Any:
+        system.note_fact(_FILLING, f"{_FILLING} ==", sys._getframe(1))
+        return original.__get__(self)
+
+    return property(get, original.fset)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from clew.capture.guards.function_equality import FunctionState
+from clew.capture.guards.function_equality import ClassWithout, FunctionState, PartialState
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.saved_variables import SavedValue
 from clew.capture.guards.variable_reads import ATTRIBUTE, CONTAINS, ITEM, LENGTH, Item, current
@@ -221,7 +221,8 @@ _USUAL = (object.__getattribute__, type.__getattribute__)
 
 def quick_tests(variable: Variable, bind: Bind) -> list[str]:
     """The expressions for a guard on ``variable``; none where only the guard itself can tell."""
-    if type(variable.expected) is SavedValue or not (variable.held is None or isinstance(variable.held, FunctionState)):
+    of_held = _TESTS_OF_HELD.get(type(variable.held)) or getattr(variable.held, "quick_tests", None)
+    if type(variable.expected) is SavedValue or of_held is None:
         return []
     tests: list[str] = []
     now = _read(variable, bind, tests)
@@ -229,8 +230,7 @@ def quick_tests(variable: Variable, bind: Bind) -> list[str]:
         return []
     differs = "!=" if getattr(variable, "way", "") == LENGTH else "is not"
     tests += [f"{now} {differs} {bind(variable.expected)}"]
-    if variable.held is not None:
-        tests += _of_function(variable.held, bind)
+    tests += of_held(variable.held, bind)
     return [f"{bind(current)}.get() is not None", *tests]
 
 
@@ -242,6 +242,29 @@ def _of_function(state: FunctionState, bind: Bind) -> list[str]:
     if state.named is not None:
         tests.append(f"{named} is None")
     return tests + [f"{named}[{name!r}] is not {bind(value)}" for name, value in (state.named or {}).items()]
+
+
+def _of_partial(state: PartialState, bind: Bind) -> list[str]:
+    """The expressions for the function and the arguments of a partial."""
+    held = bind(state.held)
+    tests = [f"{held}.func is not {bind(state.function)}", f"{held}.args is not {bind(state.args)}"]
+    tests.append(f"{bind(len)}({held}.keywords) != {len(state.keywords)}")
+    return tests + [f"{held}.keywords[{name!r}] is not {bind(value)}" for name, value in state.keywords.items()]
+
+
+def _of_class(state: ClassWithout, bind: Bind) -> list[str]:
+    """The expression for a class in which nothing new can be."""
+    return [f"{bind(len)}({bind(vars(state.kind))}) != {state.count}"]
+
+
+_TESTS_OF_HELD: dict[Any, Callable[[Any, Bind], list[str]]] = {
+    type(None): lambda state, bind: [],
+    FunctionState: _of_function,
+    PartialState: _of_partial,
+    ClassWithout: _of_class,
+}
+"""The expressions for what a variable's value holds, where it does not write them itself (``quick_tests``); there are
+none for the containers below it."""
 
 
 def _read(variable: Variable, bind: Bind, tests: list[str]) -> str | None:

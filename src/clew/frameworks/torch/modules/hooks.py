@@ -22,8 +22,10 @@ from clew.errors import CaptureError
 from clew.ir.arguments import map_aggregate
 from clew.ir.graph import Graph
 from clew.ir.node import Node
+from clew.ir.source import is_installed
 
 __all__ = [
+    "HooksOfAll",
     "behind",
     "check_slots",
     "count_of_global_hooks",
@@ -65,6 +67,31 @@ def shared_hooks() -> list[dict[int, Any]]:
     """The tables of functions that run with every module."""
     tables = (torch_module._global_forward_pre_hooks, torch_module._global_forward_hooks)
     return [*tables, torch_module._global_backward_pre_hooks, torch_module._global_backward_hooks]
+
+
+class HooksOfAll:
+    """The hooks of users' that run with every module, as they were; those of packages look on."""
+
+    def __init__(self) -> None:
+        self.tables = shared_hooks()
+        self.before = self._now()
+
+    def _now(self) -> list[Any]:
+        held = [hook for table in self.tables for hook in table.values()]
+        codes = [getattr(hook, "__code__", None) for hook in held]
+        return [hook for hook, code in zip(held, codes, strict=True) if code is None or not is_installed(code)]
+
+    def has_changed(self) -> bool:
+        """Whether there are others now."""
+        return self._now() != self.before
+
+    @staticmethod
+    def quick_tests(hooks: HooksOfAll, bind: Callable[[Any], str]) -> list[str]:
+        """The expressions that are true where there may be others (``runtime/fast/direct.py``)."""
+        return ["True"] if hooks.before else [bind(table) for table in hooks.tables]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HooksOfAll:
+        return self
 
 
 hooks_made: Callable[[], int] = partial(getattr, RemovableHandle, "next_id")

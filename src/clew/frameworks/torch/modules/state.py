@@ -21,7 +21,7 @@ from clew.capture.guards.function_equality import FunctionFingerprint
 from clew.capture.state.containers import SIMPLE, follows
 from clew.capture.state.reachable import behind, global_names
 from clew.capture.state.state import State
-from clew.capture.state.surroundings import functions_of
+from clew.capture.state.surroundings import functions_of, names_of_class
 from clew.errors import CaptureError
 from clew.frameworks.torch.modules.hooks import hook_tables, shared_hooks
 from clew.frameworks.torch.modules.scripted import CompiledAttributes, holders_of
@@ -31,7 +31,7 @@ from clew.ir.source import is_installed
 
 OWN = frozenset(vars(torch.nn.Module()))
 """The attributes that every module has for itself."""
-_KEPT_BY_CLEW = frozenset("_graph _python_code _early _example _running _calls _watchers _deepcopy_hooks meta".split())
+KEPT_BY_CLEW = frozenset("_graph _python_code _early _example _running _calls _watchers _deepcopy_hooks meta".split())
 """The attributes that a captured module has for itself."""
 _BESIDE_MODE = OWN - {MODE}
 
@@ -101,8 +101,8 @@ class Modules:
             state.watch(part, vars(part), path, skip=_BESIDE_MODE)
         for path, part in self.entered:
             if type(part).__module__.startswith("clew."):  # a captured module keeps count of its calls
-                state.watch(part, vars(part), path, skip=_BESIDE_MODE | _KEPT_BY_CLEW)
-                state.watch(part, vars(part), skip=frozenset(vars(part)) - _KEPT_BY_CLEW, is_inner=True)
+                state.watch(part, vars(part), path, skip=_BESIDE_MODE | KEPT_BY_CLEW)
+                state.watch(part, vars(part), skip=frozenset(vars(part)) - KEPT_BY_CLEW, is_inner=True)
             else:
                 state.watch(part, vars(part), path, skip=_BESIDE_MODE)
             for holder in holders_of(part):
@@ -266,10 +266,14 @@ def watch_modules_around(state: State, parts: Iterable[torch.nn.Module], ends: I
 
 class ModulesAround:
     """What modules around a program were when it was captured: their parts, classes, modes and hooks, and the settings
-    of torch's own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places."""
+    of torch's own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places.
+    ``names`` are those of attributes that code names: no part may get one of its own where its class has one."""
 
-    def __init__(self, module: torch.nn.Module, lifted: Collection[tuple[int, str]]) -> None:
+    def __init__(
+        self, module: torch.nn.Module, lifted: Collection[tuple[int, str]], names: frozenset[str] = frozenset()
+    ) -> None:
         self._lifted = lifted
+        self._names = names
         self._kept: list[tuple[Any, Any, Any]] = []
         self._parts = list(module.modules())
         self._holders = [vars(part) for part in self._parts]
@@ -278,18 +282,22 @@ class ModulesAround:
         self._hooks = shared_hooks()
         for part in self._parts:
             self._hooks += hook_tables(part)
-            children, names = part._modules, list(part._modules.keys())
-            if not any((id(children), name) in lifted for name in names):
+            children, parts = part._modules, list(part._modules.keys())
+            if not any((id(children), name) in lifted for name in parts):
                 self._kept.append((children, _items, _items(children)))
             else:
-                self._keep(children, [name for name in names if (id(children), name) not in lifted])
-            names = [MODE]
+                self._keep(children, [name for name in parts if (id(children), name) not in lifted])
+            settings = [MODE]
             if isinstance(part, torch.jit.ScriptModule):
-                self._keep(CompiledAttributes(part), names)
+                self._keep(CompiledAttributes(part), settings)
                 continue
             if type(part).__module__.startswith("torch."):
-                names += [name for name, value in vars(part).items() if name not in OWN and type(value) in _SETTINGS]
-            self._keep(vars(part), [name for name in names if (id(part), name) not in lifted])
+                settings += [name for name, value in vars(part).items() if name not in OWN and type(value) in _SETTINGS]
+            self._keep(vars(part), [name for name in settings if (id(part), name) not in lifted])
+        self._free = [
+            names & names_of_class(kind) - held.keys() for kind, held in zip(self._kinds, self._holders, strict=True)
+        ]
+        self._sizes = [*map(len, self._holders)]
         self._around = self._now()
         self._forwards = self._around[: len(self._holders)]
         self._hooked = self._functions()
@@ -319,13 +327,22 @@ class ModulesAround:
             self._around = now
         return True
 
+    def _shadow_nothing(self) -> bool:
+        """Whether no part has got an attribute that stands before one of its class."""
+        sizes = [*map(len, self._holders)]
+        if sizes != self._sizes:
+            if not all(free.isdisjoint(held) for free, held in zip(self._free, self._holders, strict=True)):
+                return False
+            self._sizes = sizes
+        return True
+
     def is_as_before(self) -> bool:
         """Whether all of it is unchanged."""
         try:
             same = all(read(holder) == before for holder, read, before in self._kept) and self._are_alike()
         except KeyError:  # one of them is gone
             return False
-        same = same and all(map(operator.is_, map(vars, self._parts), self._holders))
+        same = same and self._shadow_nothing() and all(map(operator.is_, map(vars, self._parts), self._holders))
         same = same and all(map(operator.is_, map(type, self._parts), self._kinds))
         return same and all(getattr(kind, "forward", None) is method for kind, method in self._methods)
 
@@ -335,7 +352,8 @@ class ModulesAround:
         if module is None:
             return self
         copies = {key: id(memo[key]) for key, _ in self._lifted if key in memo}
-        return ModulesAround(module, {(copies[key], name) for key, name in self._lifted if key in copies})
+        lifted = {(copies[key], name) for key, name in self._lifted if key in copies}
+        return ModulesAround(module, lifted, self._names)
 
     def __repr__(self) -> str:
         return "modules as they were"
@@ -352,6 +370,9 @@ _SETTINGS = frozenset({*SIMPLE, tuple})
 def are_as_they_were(modules: ModulesAround) -> bool:
     """Whether modules around a program are unchanged."""
     return modules.is_as_before()
+
+
+are_as_they_were.comes_first = True  # type: ignore[attr-defined]
 
 
 _MOST_FUNCTIONS = 64
