@@ -11,6 +11,7 @@ import operator
 import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, MutableMapping, Set
+from contextlib import contextmanager
 from types import CellType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -26,6 +27,7 @@ from clew.capture.state.containers import (
     SIMPLE,
     ContentsSnapshot,
     contents,
+    refill,
     same_contents,
     same_part,
 )
@@ -123,6 +125,8 @@ class State:
         """Iterators and generators of random numbers below attributes and variables, with the names of these."""
         self.own: frozenset[tuple[int, str]] = frozenset()
         """Variables that calls which stay one node read and set, and nobody else."""
+        self._plain: set[Any] = set()
+        """The places and containers that hold no proxies at the moment, though they have entered."""
         self.data: frozenset[tuple[int, str]] = frozenset()
         """Places that the graph reads whenever it runs, so that nothing is relied on."""
 
@@ -321,15 +325,41 @@ class State:
         for value in values:
             held = entered.get(id(value))
             before = self.memory.of(value) if held is None else held.entered
+            if held is not None and id(value) in self._plain:
+                before = held.before
             if before is not None and not same_contents(contents(value), before):
                 return True
         found = list(variables)
         known = {_key(one): before for one, before, _ in self._variables} if found else {}
         for group in self._groups if found else ():
             known |= {(id(group.holder), name): before for name, before in group.before.items()}
-        known |= {entry.slot.key: entry.entered for entry in self.entries}
+        plain = self._plain
+        known |= {one.slot.key: one.before if one.slot.key in plain else one.entered for one in self.entries}
         now = [(known[_key(one)], one.get()) for one in found if _key(one) in known]
         return any(after is not before and not same_part(after, before) for before, after in now)
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Inside of this, what is as the program found it is what it was before the run, with no proxies in it."""
+        entries = [one for one in self.entries if one.before is not MISSING and one.entered is not one.before]
+        entries = [one for one in entries if one.slot.variable.get() is one.entered]
+        held = [one for one in self.inputs.containers if not isinstance(one.value, StateListProxy)]
+        held = [one for one in held if same_contents(contents(one.value), one.entered)]
+        for entry in entries:
+            entry.slot.variable.put(entry.before)
+        for container in held:
+            refill(container.value, container.before)
+        known, self._plain = self._plain, {one.slot.key for one in entries} | {id(one.value) for one in held}
+        try:
+            yield
+        finally:
+            self._plain = known
+            for container in held:
+                if same_contents(contents(container.value), container.before):
+                    refill(container.value, container.entered)
+            for entry in entries:
+                if entry.slot.variable.get() is entry.before:
+                    entry.slot.variable.put(entry.entered)
 
     def check_entered(self) -> None:
         """Raise if something below a lifted place has changed that did not enter: nobody would write it."""
@@ -378,6 +408,10 @@ class State:
         plain = Counter(id(value) for _, value, _ in self._variables)
         memory = self.memory
         return [end for key, end in memory.ends.items() if memory.met[key] > plain[key]]
+
+    def watches(self, owner: Any) -> bool:
+        """Whether the attributes of an object were remembered before the run."""
+        return any(group.owner is owner for group in self._groups)
 
     def had(self, part: Any) -> bool:
         """Whether some place, or a container below one, held this very object before the run."""

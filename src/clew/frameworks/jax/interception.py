@@ -28,7 +28,7 @@ from clew.capture.state.surroundings import Surroundings
 from clew.frameworks.jax import names, private, transforms
 from clew.frameworks.jax.array_proxy import TracedJaxArray
 from clew.frameworks.jax.recorder import JaxRecorder
-from clew.frameworks.jax.traced_once import refusal
+from clew.frameworks.jax.traced_once import anew
 from clew.frameworks.jax.types import kind_of
 from clew.ir.source import is_hidden
 
@@ -205,11 +205,25 @@ def jitted(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwargs: Any) -
     if known is not None:
         return recorder.public(known, args, kwargs)
     options = private.options_in(info)
+    if fun in recorder.traced_once.kept and not private.is_special(info):
+        return _whole(recorder, fun, info, options, args, kwargs)
     if transforms.is_user_function(fun) and not private.is_special(info) and not _is_of_jax(fun):
         result = transforms.apply(recorder, transforms.ORIGINAL_JIT, fun, options, args, kwargs, is_old=True)
         _check_compiled(recorder, fun, info, args, kwargs)
         return result
     return recorder.staged(transforms.ORIGINAL_JIT(fun, **options), args, kwargs)
+
+
+def _whole(
+    recorder: JaxRecorder, fun: Any, info: Any, options: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A call of a jitted function that stays whole, as JAX goes on with what it has compiled."""
+    target = private.jitted_with(info)
+
+    def is_compiled(plain: tuple[Any, ...], named: dict[str, Any]) -> bool:
+        return private.compiled_body(fun, info, plain, named) is not None
+
+    return recorder.traced_once.whole(target, args, kwargs, is_compiled, transforms.ORIGINAL_JIT(anew(fun), **options))
 
 
 def _check_compiled(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwargs: Any) -> None:
@@ -222,10 +236,9 @@ def _check_compiled(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwarg
             _rely_on_kinds(recorder, (args, kwargs))
         if compiled is None:
             return
-        anew = functools.wraps(fun)(lambda *given, **given_named: fun(*given, **given_named))
-        now = private.traced_body(anew, info, plain, named)
+        now = private.traced_body(anew(fun), info, plain, named)
     if now != compiled:
-        raise refusal(fun, "a variable that it reads has changed since")
+        raise recorder.traced_once.refusal(fun, "a variable that it reads has changed since")
 
 
 def _rely_on_kinds(recorder: JaxRecorder, nest: Any) -> None:

@@ -302,7 +302,8 @@ class JaxRecorder(NumpyRecorder):
         node = self.create_node(op, target, node_args, node_kwargs, is_result=True, form=form)
         if not self.bodies.open and self.folding.is_constant(node) and called is None:
             self.folding.add(node, value if _can_be_kept(value) else None)
-        self._note_reliance(target, value, node)
+        if called is None:  # what a function that JAX has given gives is built as what that was made of
+            self._note_reliance(target, value, node)
         return self.result(value, node)
 
     def _note_reliance(self, target: Any, value: Any, node: Node) -> None:

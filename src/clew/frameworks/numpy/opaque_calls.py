@@ -93,8 +93,10 @@ def is_raised_inside(error: BaseException) -> bool:
     return is_installed(frames[-1].f_code)
 
 
-def find_island(error: BaseException, root: Any, known: Container[Any]) -> Any:
+def find_island(error: CannotFollow, root: Any, known: Container[Any]) -> Any:
     """The function that shall stay one call, so that the program need not be followed there; None if there is none."""
+    if error.island is not None:
+        return None if error.island in known else error.island
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if not is_hidden(frame.f_code)]
     installed = [frame for frame in frames if is_installed(frame.f_code)]
     own = [frame for frame in reversed(frames) if not is_installed(frame.f_code)]

@@ -507,28 +507,30 @@ class NumpyRecorder(ExampleRecorder):
                         return array
         return self.result(value, node)
 
-    def whole(self, target: Any, args: Any, kwargs: Any, opaque: str) -> Any:
-        """A call that stays one node, whatever is inside; it may write to any array that it is given."""
+    def whole(self, target: Any, args: Any, kwargs: Any, opaque: str, run: Callable[..., Any] | None = None) -> Any:
+        """A call that stays one node, whatever is inside; it may write to any array that it is given. What the capture
+        calls meanwhile is ``run``, if that is given."""
         self.check_used()
         self.check_opaque(target, opaque)
         attributes.check_arguments(self, (args, kwargs), ())
-        border = OpaqueCall(self, target, _ENDS)
-        node_args, node_kwargs = border.argument(args), border.keywords(kwargs)
-        border.begin()
         for leaf in leaves((args, kwargs)):
             if isinstance(leaf, Traced) and type(leaf.plain) is numpy.ndarray:
                 self._check_unlisted(leaf.plain)
                 self.rollback.save(leaf.plain)
                 self.folding.spoil(self.resolve(leaf.place))
-        plain_args, plain_kwargs = self.concrete((args, kwargs))
-        containers = copies_of((plain_args, plain_kwargs))
-        with self.streams.followed(), self.places.suspended():
-            value = self.perform(target, plain_args, plain_kwargs)
-        changed = changed_one(containers)
-        if changed:
-            raise cannot_follow(f"a {changed} that {target.__qualname__}, one call of the graph, is given and changes,")
-        node = self.create_node("call_function", target, node_args, node_kwargs, is_result=True)
-        border.end()
+        with self.streams.followed(), self.places.suspended(), self.state.suspended():
+            border = OpaqueCall(self, target, _ENDS)
+            node_args, node_kwargs = border.argument(args), border.keywords(kwargs)
+            border.begin()
+            plain_args, plain_kwargs = self.concrete((args, kwargs))
+            containers = copies_of((plain_args, plain_kwargs))
+            value = self.perform(run or target, plain_args, plain_kwargs)
+            changed = changed_one(containers)
+            if changed:
+                name = target.__qualname__
+                raise cannot_follow(f"a {changed} that {name}, one call of the graph, is given and changes,")
+            node = self.create_node("call_function", target, node_args, node_kwargs, is_result=True)
+            border.end()
         node.meta["opaque"] = opaque
         guard_kind(self, value, node)
         return self._given_back(value, node, args, [])
