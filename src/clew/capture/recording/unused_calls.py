@@ -29,10 +29,12 @@ _TOTAL = frozenset(
 """Names of functions and methods that raise for no array."""
 _DIVIDING = frozenset({operator.floordiv, operator.mod, operator.truediv, divmod})
 """Arithmetic that raises where a number is divided by zero."""
-_OF_NUMBERS = frozenset(
+_METHODS = frozenset(
+    "bit_length count endswith find get is_integer items keys lower replace startswith strip upper values".split()
+)
+_OF_NUMBERS = _METHODS.union(
     "abs add and_ bool choose eq float ge gt invert isfinite isinf isnan le len list lt max min mul ne neg not_ or_ "
-    "pos slice sub sum truth tuple xor bit_length count endswith find get is_integer items keys lower replace "
-    "startswith strip upper values".split()
+    "pos slice sub sum truth tuple xor".split()
 )
 """Names of functions and methods that raise for no number or text of the kind that they were recorded with."""
 _OF_WHOLE_NUMBERS = frozenset("ceil floor index int round trunc".split())
@@ -76,6 +78,8 @@ def may_raise(node: Node) -> bool:
 
 def _is_total_of_numbers(node: Node, name: str, used: list[Node]) -> bool:
     """Whether a call that takes no array raises for no number: all sizes are ones that an array has."""
+    if node.op == "call_method" and name not in _METHODS | _OF_WHOLE_NUMBERS:  # no number has it: an array of no type
+        return False
     if name in _OF_NUMBERS:
         return True
     if node.target is operator.getitem:

@@ -50,6 +50,11 @@ _PLAIN = frozenset(
     "save load savez fromfile key_impl default_prng_impl composite vectorize frompyfunc".split()
 )
 """Functions of dtypes and settings, which run as they are, and transforms."""
+_FACTS = frozenset(
+    "issubdtype isdtype promote_types result_type can_cast canonicalize_dtype iscomplexobj isrealobj ndim shape "
+    "size finfo iinfo".split()
+)
+"""Of these, those that tell something of dtypes and sizes."""
 _QUESTIONS = {
     jax: ("default_backend", "device_count", "local_device_count", "process_index", "process_count"),
 }
@@ -64,6 +69,8 @@ def install(patches: Patches, current: Current, surroundings: Surroundings) -> N
         for name, value in list(vars(module).items()) if isinstance(module, ModuleType) else ():
             if is_recorded(name, value):
                 patches.in_dict(vars(module), name, noted(functools.partial(_recording, current=current)))
+            elif home == "jax.numpy" and name in _FACTS:
+                patches.in_dict(vars(module), name, noted(functools.partial(_asking, current=current)))
     for name in _OF_JAX:
         patches.in_dict(vars(jax), name, noted(functools.partial(_recording, current=current)))
     transforms.install(patches, current)
@@ -102,6 +109,21 @@ def _recording(original: Callable[..., Any], current: Current) -> Callable[..., 
         return recorder.public(original, args, kwargs)
 
     functools.update_wrapper(call, original)
+    call.__clew_original__ = original  # type: ignore[attr-defined]
+    return call
+
+
+@functools.cache
+def _asking(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """A function that tells something of dtypes and sizes."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None or not recorder.open or recorder.depth:
+            return original(*args, **kwargs)
+        return recorder.fact(original, args, kwargs)
+
     call.__clew_original__ = original  # type: ignore[attr-defined]
     return call
 

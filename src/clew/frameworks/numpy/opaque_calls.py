@@ -25,7 +25,7 @@ from clew.ir.source import is_hidden, is_installed, is_installed_file, user_sour
 NUMPY_FOLDER = os.path.dirname(numpy.__file__) + os.sep
 """NumPy reads and writes files for whoever calls it."""
 _LOOKED_THROUGH = ("einops", "array_api_compat", "array_api_extra")
-_OWN_WAYS = frozenset({"numpy", "clew", "torch", "jax", "tensorflow", "keras", *_LOOKED_THROUGH})
+_OWN_WAYS = frozenset({"numpy", "ml_dtypes", "clew", "torch", "jax", "tensorflow", "keras", *_LOOKED_THROUGH})
 
 
 def is_one_call(value: Any) -> bool:

@@ -25,7 +25,7 @@ from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.opaque_calls import CannotFollow, OpaqueCall, changed_one, copies_of
 from clew.capture.recording.operators import OperatorForm
-from clew.capture.recording.recorder import Pending, Recorder
+from clew.capture.recording.recorder import Pending, Recorder, Scalar
 from clew.errors import CaptureError
 from clew.frameworks.numpy import attributes, facts
 from clew.frameworks.numpy.array_proxy import (
@@ -251,6 +251,14 @@ class NumpyRecorder(ExampleRecorder):
     def class_for(self, value: Any) -> Any:
         """The class of the proxy of a value; None for the usual one."""
         return None
+
+    def argument(self, value: Any) -> Any:
+        """What a node holds for a value; the node of an array has its type, whoever has made it."""
+        found = super().argument(value)
+        if type(found) is Node and found.value_type is None and issubclass(type(value), Scalar):
+            if self.is_array(value.plain):
+                self.note_type(found, value.plain)
+        return found
 
     def rely(self, reliance: Reliance) -> None:
         """The program may have seen what depends on this."""

@@ -157,7 +157,7 @@ class NumpySupport(Support):
     def kind(self, value: Any) -> Any:
         """The class of a number; class, dtype and rank of an array."""
         plain = value.plain if is_traced(value) else value
-        return (type(plain), plain.dtype, plain.ndim) if isinstance(plain, numpy.ndarray) else type(plain)
+        return (type(plain), plain.dtype, plain.ndim) if self.recorder.is_array(plain) else type(plain)
 
     def is_data(self, value: Any) -> bool:
         """True for arrays, and for numbers that come out of them."""
