@@ -37,6 +37,8 @@ _OF_NUMBERS = _METHODS.union(
     "pos slice sub sum truth tuple xor".split()
 )
 """Names of functions and methods that raise for no number or text of the kind that they were recorded with."""
+_ORDERING = frozenset("ge gt le lt max min".split())
+"""Of these, those that raise for complex numbers."""
 _OF_WHOLE_NUMBERS = frozenset("ceil floor index int round trunc".split())
 """Those that raise for some floats."""
 
@@ -81,7 +83,7 @@ def _is_total_of_numbers(node: Node, name: str, used: list[Node]) -> bool:
     if node.op == "call_method" and name not in _METHODS | _OF_WHOLE_NUMBERS:  # no number has it: an array of no type
         return False
     if name in _OF_NUMBERS:
-        return True
+        return name not in _ORDERING or not any(map(_may_be_complex, used))
     if node.target is operator.getitem:
         return not isinstance(node.args[1], Node)
     if node.target in _DIVIDING:
@@ -91,6 +93,21 @@ def _is_total_of_numbers(node: Node, name: str, used: list[Node]) -> bool:
     return all(_is_size(one) or is_constant(one) for one in used)
 
 
+def _may_be_complex(node: Node) -> bool:
+    """Whether a number comes out of an array, which may hold complex numbers in another call."""
+    waiting, seen = [node], set[Node]()
+    while waiting:
+        one = waiting.pop()
+        if one in seen or one.target in _REAL or _is_size(one):
+            continue
+        if any(isinstance(used.value_type, ArrayType) for used in one.all_input_nodes):
+            return True
+        seen.add(one)
+        waiting += one.all_input_nodes
+    return False
+
+
+_REAL = frozenset({int, float, len, bool, round, abs})
 _WHOLE = (ScalarType("int"), ScalarType("bool"))
 
 

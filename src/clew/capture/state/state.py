@@ -27,6 +27,7 @@ from clew.capture.state.containers import (
     SIMPLE,
     ContentsSnapshot,
     contents,
+    is_namespace,
     refill,
     same_contents,
     same_part,
@@ -227,7 +228,7 @@ class State:
         """Whether a variable is the only way on which the program can come to the list in it."""
         holder, value = slot.variable.holder, slot.variable.get()
         around = getattr(self.inputs.recorder, "surroundings", None)
-        is_variable = isinstance(holder, (CellType, type)) or (isinstance(holder, dict) and "__name__" in holder)
+        is_variable = isinstance(holder, (CellType, type)) or is_namespace(holder)
         if not is_variable or slot.variable.root is not slot.variable or around is None:
             return False
         named = {(id(place), name) for place, name, held in around.found if held is value}

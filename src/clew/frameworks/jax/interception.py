@@ -104,6 +104,8 @@ def is_recorded(name: str, value: Any) -> bool:
 def _recording(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = current()
+        if recorder is not None and not recorder.open and private.current_trace() is recorder.trace:
+            return recorder.perform(original, args, kwargs)  # a piece of the program runs on plain values
         if recorder is None or not recorder.open or recorder.depth:
             return original(*args, **kwargs)
         return recorder.public(original, args, kwargs)
@@ -245,7 +247,8 @@ def _whole(
     def is_compiled(plain: tuple[Any, ...], named: dict[str, Any]) -> bool:
         return private.compiled_body(fun, info, plain, named) is not None
 
-    return recorder.traced_once.whole(target, args, kwargs, is_compiled, transforms.ORIGINAL_JIT(anew(fun), **options))
+    run_anew = transforms.ORIGINAL_JIT(anew(fun), **options)
+    return recorder.traced_once.whole(target, [fun], (args, kwargs), is_compiled, run_anew)
 
 
 def _check_compiled(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwargs: Any) -> None:

@@ -226,7 +226,15 @@ class JaxRecorder(NumpyRecorder):
         """Apply an operator and record it."""
         if self._is_of_jax(values) and not self.is_recording():
             return self.natively(function, values, {})
+        if function is len:
+            self._check_axes(values[0])
         return super().operate(function, *values)
+
+    def _check_axes(self, traced: Any) -> None:
+        """Rely on an array having an axis: a guard on its length, which comes first, would raise another error."""
+        if type(traced) is TracedJaxArray and self.open and self.is_recording() and traced.plain.ndim:
+            rank = self.create(getattr, (self.argument(traced), "ndim"))
+            self.guard(self.create(operator.gt, (rank, 0)), True)
 
     def item(self, array: Any, key: Any) -> Any:
         """An item of an array."""
@@ -308,6 +316,11 @@ class JaxRecorder(NumpyRecorder):
             self.folding.add(node, value if _can_be_kept(value) else None)
         if called is None:  # what a function that JAX has given gives is built as what that was made of
             self._note_reliance(target, value, node)
+        for one in given if self.identity.of_objects and isinstance(value, jax.Array) else ():
+            if type(one) is TracedJaxArray:  # JAX may give back what it was given
+                self.guard(self.create(operator.is_, (node, self.argument(one))), one.plain is value)
+                if one.plain is value:
+                    return one
         return self.result(value, node)
 
     def _note_reliance(self, target: Any, value: Any, node: Node) -> None:
@@ -502,6 +515,8 @@ class JaxRecorder(NumpyRecorder):
         """Python wants a plain number: the capture relies on it from now on."""
         if type(traced) is TracedJaxArray and self.open and not self.is_recording():
             return self.natively(function, (traced,), {})
+        if function is len:
+            self._check_axes(traced)
         self.show_class(traced)
         return super().forced(function, traced)
 

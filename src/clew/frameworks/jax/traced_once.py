@@ -12,7 +12,7 @@ import functools
 import io
 import operator
 import sys
-from collections.abc import Container
+from collections.abc import Callable, Container
 from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -91,7 +91,7 @@ class TracedOnce:
         self._read[id(function)] = (function, arrays)
         called = _CALLED.get(function, {})
         if any(called.get(key, trace) != trace for key, trace in self._traces(function, arrays).items()):
-            raise self.refusal(function, "a variable that it reads has changed since")
+            raise refusal(function, "a variable that it reads has changed since")
 
     def _check_kept(self, function: Any) -> None:
         """Raise if JAX has traced it when variables around it were others."""
@@ -106,13 +106,23 @@ class TracedOnce:
         error.island = None if self.recorder.bodies.is_in_function else function
         return error
 
-    def whole(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_traced: Any, anew: Any) -> Any:
+    def whole(
+        self,
+        target: Any,
+        functions: list[Any],
+        given: tuple[tuple[Any, ...], dict[str, Any]],
+        is_traced: Callable[..., bool],
+        anew: Callable[..., Any],
+    ) -> Any:
         """A call that JAX makes by what it has traced of functions before: one node, which makes the very same call.
 
         A capture leaves nothing in JAX's caches, unless it counts as a call: where they know nothing yet, what ``anew``
         gives is called meanwhile.
         """
-        recorder = self.recorder
+        recorder, (args, kwargs) = self.recorder, given
+        for function in functions:
+            if _CALLED.get(function):
+                raise refusal(function, "a capture has counted as a call of it, of which JAX knows nothing")
         with recorder.paused(), recorder.places.suspended(), recorder.state.suspended():
             is_known = self.is_call or is_traced(recorder.concrete(args), recorder.concrete(kwargs))
         run = target if is_known else anew

@@ -358,12 +358,14 @@ def _whole(recorder: JaxRecorder, target: Callable[..., Any], args: tuple[Any, .
 
     def is_traced(given: tuple[Any, ...], named: dict[str, Any]) -> bool:
         call(*given, **named)
-        found = [(private.traced_kinds(copies[id(leaf)]), private.traced_kinds(leaf)) for leaf in leaves if id(leaf) in copies]
+        pairs = [(copies[id(leaf)], leaf) for leaf in leaves if id(leaf) in copies]
+        found = [(private.traced_kinds(new), private.traced_kinds(old)) for new, old in pairs]
         if any(new & known and new - known for new, known in found):
             raise refusal(target, "it was given other arguments then")
         return all(new <= known for new, known in found)
 
-    return recorder.traced_once.whole(target, args, kwargs, is_traced, call)
+    functions = [leaf for leaf in leaves if id(leaf) in copies]
+    return recorder.traced_once.whole(target, functions, (args, kwargs), is_traced, call)
 
 
 def _is_none(value: Any) -> bool:

@@ -124,6 +124,7 @@ def _runs(function: FunctionType, frame: FrameType) -> bool:
 
 def install(patches: Patches, islands: list[Any], functions: list[Any]) -> None:
     """Let calls of the islands be recorded as calls, from wherever they can be reached by name."""
+    islands = [one for one in islands if isinstance(one, FunctionType)]  # others are known where they are called
     if not islands:
         return
     holders = [function.__globals__ for function in (*functions, *islands)]
@@ -134,7 +135,7 @@ def install(patches: Patches, islands: list[Any], functions: list[Any]) -> None:
 
 def _modules_of(function: Any) -> Iterator[ModuleType]:
     """The loaded modules of the package of a function."""
-    package = function.__module__.partition(".")[0]
+    package = str(function.__module__).partition(".")[0]
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == package and isinstance(module, ModuleType):
             yield module
