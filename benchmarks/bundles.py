@@ -1,9 +1,10 @@
-"""Bundles of real models: ``python -m benchmarks.bundles [--standalone] [--limit N] [--workers N] [--only NAME ...]``.
+"""Bundles of real models: ``python -m benchmarks.bundles [--standalone] [--workers N] [--slice I/N] [--budget SEC]``.
 
 Each architecture of the coverage run is captured, saved by ``clew.save``, and loaded in a process that cannot import
-transformers; the tensors of its result are compared, and the size of the file with that of the weights. With
+transformers. There it is called on the example, on other values and on another batch size; what comes out, refusals of
+guards included, is compared with what the capture itself gives, and the size of the file with that of the weights. With
 ``--standalone`` it is written by ``to_python``, and run in a process that cannot import Clew either. Outcomes go to a
-results file at once, and a second run goes on where the first one stopped.
+results file at once, and a second run goes on where the first one stopped; ``--json`` writes a summary for machines.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -29,13 +31,14 @@ import clew
 from benchmarks import workers
 from benchmarks.coverage import SUITES, prepare, suite_named
 from benchmarks.day_elsewhere import Absent
-from benchmarks.equality import difference, tensors
-from benchmarks.examination import EXAMPLE, TimeLimit, first_line, run_once, runnable, time_limit
+from benchmarks.equality import difference, results_of_calls
+from benchmarks.examination import EXAMPLE, VARIATIONS, TimeLimit, first_line, runnable, time_limit
 from clew.runtime.standalone import WEIGHTS
 
 _BUNDLE, _ARGUMENTS, _RESULT, _ERROR = "model.clew", "arguments.pt", "result.pt", "error.txt"
+_CALLS = (EXAMPLE, VARIATIONS["values"], VARIATIONS["batch"])
 _SMALL = 64 << 10
-"""Bytes that the text and the manifest of a file may have beside two hundredths of the weights."""
+"""Bytes that the text and the manifest of a file may have beside 2% of the weights: the models are small."""
 
 
 class Elsewhere:
@@ -70,11 +73,11 @@ def serve() -> None:
 
 
 def _load_and_call(folder: Path) -> None:
+    assert "transformers" not in sys.modules
     sys.meta_path.insert(0, Absent(["transformers"]))
-    args, kwargs = torch.load(folder / _ARGUMENTS)
     try:
-        with torch.no_grad():
-            torch.save(tensors(clew.load(folder / _BUNDLE)(*args, **kwargs)), folder / _RESULT)
+        loaded = clew.load(folder / _BUNDLE)
+        torch.save(results_of_calls(loaded, torch.load(folder / _ARGUMENTS)), folder / _RESULT)
     except Exception as error:
         (folder / _ERROR).write_text(f"{type(error).__name__}: {error}")
 
@@ -87,6 +90,7 @@ def work(suite: str, seconds: int, standalone: bool) -> Callable[[str], dict[str
 
 def _examine(suite: Any, elsewhere: Elsewhere, seconds: int, name: str) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name, "outcome": "skipped"}
+    begun = time.monotonic()
     try:
         with time_limit(seconds), torch.no_grad(), tempfile.TemporaryDirectory() as folder:
             found = runnable(suite, name, row)
@@ -96,18 +100,19 @@ def _examine(suite: Any, elsewhere: Elsewhere, seconds: int, name: str) -> dict[
         row |= {"outcome": "timeout", "reason": str(error)}
     except Exception as error:
         row |= {"outcome": "refused" if isinstance(error, clew.ClewError) else "failed", "reason": first_line(error)}
+    row["seconds"] = round(time.monotonic() - begun, 1)
     return row
 
 
 def _save_and_load(found: Any, elsewhere: Elsewhere, folder: Path, row: dict[str, Any]) -> None:
-    args, kwargs = found.make(EXAMPLE)
-    captured = clew.trace(found.model, args=args, kwargs=kwargs)
-    torch.save((args, kwargs), folder / _ARGUMENTS)
-    wanted = tensors(run_once(captured, (args, kwargs)))
+    calls = [found.make(variation) for variation in _CALLS]
+    captured = clew.trace(found.model, args=calls[0][0], kwargs=calls[0][1])
+    torch.save(calls, folder / _ARGUMENTS)
     if elsewhere.standalone:
         captured.to_python(folder)
     else:
         clew.save(captured, folder / _BUNDLE)
+    wanted = results_of_calls(captured, calls)
     held = {id(one): one for one in (*captured.parameters(), *captured.buffers())}
     row["weights"] = sum(one.numel() * one.element_size() for one in held.values())
     row["bytes"] = (folder / (WEIGHTS if elsewhere.standalone else _BUNDLE)).stat().st_size
@@ -115,9 +120,11 @@ def _save_and_load(found: Any, elsewhere: Elsewhere, folder: Path, row: dict[str
     if (folder / _ERROR).exists() or not (folder / _RESULT).exists():
         row |= {"outcome": "refused elsewhere", "reason": _reason(folder)}
         return
-    different = difference(wanted, torch.load(folder / _RESULT))
+    found_there = torch.load(folder / _RESULT)
+    different = difference(wanted, found_there)
     row["outcome"] = "WRONG" if different else "equal"
     row["reason"] = different
+    row["calls"] = [one if isinstance(one, str) else "equal" for one in found_there]
     row["is_small"] = row["bytes"] <= row["weights"] * 1.02 + _SMALL
 
 
@@ -147,34 +154,68 @@ def _seconds(load: Callable[[], Any]) -> float:
 
 def main() -> None:
     """Measure what is not measured yet, then count."""
+    chosen = _arguments()
+    if chosen.serve or chosen.large:
+        serve() if chosen.serve else measure_large()
+        return
+    rows = [json.loads(line) for line in chosen.results.read_text().splitlines()] if chosen.results.exists() else []
+    names = _names(chosen, {row["name"] for row in rows})
+    begun = time.monotonic()
+    start = functools.partial(work, chosen.suite, chosen.seconds, chosen.standalone)
+    found = workers.run(names, start, chosen.workers, chosen.seconds + 20, chosen.budget)
+    for row in track(found, total=len(names), description="bundles"):
+        rows.append(row)
+        with chosen.results.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+    done = {row["name"] for row in rows}
+    left = sum(name not in done for name in names)
+    summary = _summary(rows) | {"left": left, "wall": round(time.monotonic() - begun)}
+    if chosen.json:
+        chosen.json.write_text(json.dumps({**summary, "rows": rows}, indent=1))
+    for row in rows:
+        if row["outcome"] not in ("equal", "skipped"):
+            print(f"{row['name']:<28}{row['outcome']:<20}{row.get('reason', '')[:140]}")
+    print(json.dumps(summary, indent=1))
+
+
+def _names(chosen: argparse.Namespace, known: set[str]) -> list[str]:
+    if chosen.only:
+        return list(chosen.only)
+    part, parts = map(int, chosen.slice.split("/"))
+    names = suite_named(chosen.suite).names()[:: chosen.every][part - 1 :: parts]
+    return [name for name in names if name not in known][: chosen.limit]
+
+
+def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The outcomes and the reasons of those that are not equal, each with its number."""
+    reasons = Counter(row["reason"][:160] for row in rows if row["outcome"] not in ("equal", "skipped"))
+    saved = [row for row in rows if "bytes" in row]
+    return {
+        "outcomes": dict(Counter(row["outcome"] for row in rows)),
+        "reasons": dict(reasons.most_common()),
+        "saved": len(saved),
+        "within 2%": sum(row["bytes"] <= row["weights"] * 1.02 for row in saved),
+        "within 2% and 64 kB": sum(bool(row.get("is_small")) for row in saved),
+        "most kB beside the weights": max((round((row["bytes"] - row["weights"]) / 1024) for row in saved), default=0),
+    }
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bundles", description=__doc__)
     parser.add_argument("--suite", choices=SUITES, default="transformers")
     parser.add_argument("--only", nargs="+", metavar="NAME")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--every", type=int, default=1, help="of the architectures only each so-many-th")
-    parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--slice", default="1/1", metavar="I/N", help="the I-th of N parts of the architectures")
+    parser.add_argument("--seconds", type=int, default=120, help="the time limit of each architecture")
+    parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which nothing new is begun")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--results", type=Path, default=Path("bundles.jsonl"))
+    parser.add_argument("--json", type=Path, metavar="FILE", help="the summary and all rows")
     parser.add_argument("--large", action="store_true", help="only the time to load a bundle of a gigabyte")
     parser.add_argument("--standalone", action="store_true", help="plain Python instead of bundles")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.serve or chosen.large:
-        serve() if chosen.serve else measure_large()
-        return
-    rows = [json.loads(line) for line in chosen.results.read_text().splitlines()] if chosen.results.exists() else []
-    known = {row["name"] for row in rows}
-    names = chosen.only or [name for name in suite_named(chosen.suite).names()[:: chosen.every] if name not in known]
-    start = functools.partial(work, chosen.suite, chosen.seconds, chosen.standalone)
-    found = workers.run(names[: chosen.limit], start, chosen.workers, chosen.seconds + 20)
-    for row in track(found, total=len(names[: chosen.limit]), description="bundles"):
-        rows.append(row)
-        with chosen.results.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-    for row in rows:
-        if row["outcome"] not in ("equal", "skipped"):
-            print(f"{row['name']:<28}{row['outcome']:<20}{row.get('reason', '')[:140]}")
-    print(dict(Counter(row["outcome"] for row in rows)), "within 2%:", sum(bool(row.get("is_small")) for row in rows))
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -156,6 +156,7 @@ def quantization(fx: Any) -> Iterator[Case]:
 def feature_extraction(fx: Any) -> Iterator[Case]:
     extraction = importlib.import_module("torchvision.models.feature_extraction")
     for name, (model, x) in models().items():
+
         def run(model: nn.Module = model, x: Any = x) -> Any:
             train, evaluated = extraction.get_graph_node_names(model)
             wanted = evaluated[len(evaluated) // 2]
@@ -173,6 +174,7 @@ def timm_features(fx: Any) -> Iterator[Case]:
     torch.manual_seed(0)
     x = torch.rand(1, 3, 64, 64)
     for name in ("resnet18", "vgg11", "repvgg_a0", "mobilenetv3_small_050", "efficientnet_lite0", "densenet121"):
+
         def features(name: str = name) -> Any:
             return timm.create_model(name, features_only=True, feature_cls="fx").eval()(x)
 
@@ -190,6 +192,7 @@ def timm_features(fx: Any) -> Iterator[Case]:
 def aimet(fx: Any) -> Iterator[Case]:
     client = importlib.import_module("aimet_torch.model_preparer")
     for name, (model, x) in models().items():
+
         def run(model: nn.Module = model, x: Any = x) -> Any:
             prepared = client.prepare_model(copy.deepcopy(model))
             return prepared(x), targets(prepared)
@@ -221,6 +224,7 @@ def equivariant(fx: Any) -> Iterator[Case]:
     x, y = torch.rand(5, 16), torch.rand(5, 16)
     irreps = "4x0e + 4x1o"
     for name in ("FullyConnectedTensorProduct", "FullTensorProduct", "ElementwiseTensorProduct", "Linear"):
+
         def run(name: str = name) -> Any:
             given = (irreps, irreps, irreps) if name == "FullyConnectedTensorProduct" else (irreps, irreps)
             made = getattr(o3, name)(*given)
@@ -238,6 +242,7 @@ def einsum(fx: Any) -> Iterator[Case]:
         return torch.einsum("ij,jk,kl->il", x, y, z) * 2
 
     for name in ("optimize_einsums_full", "fuse_scalars", "fuse_einsums"):
+
         def run(name: str = name) -> Any:
             if name == "optimize_einsums_full":
                 return client.optimize_einsums_full(program, (x, y, z))(x, y, z)
@@ -252,6 +257,7 @@ def composer(fx: Any) -> Iterator[Case]:
     resnet = importlib.import_module("torchvision.models").resnet18
     operations = {"layers": nn.Conv2d, "calls": [operator.add, torch.add, torch.relu, "mean"]}
     for name, (model, x) in models().items():
+
         def replaced(model: nn.Module = model) -> Any:
             return targets(utils.replace_op(fx.symbolic_trace(model), [torch.relu, operator.add], torch.mul))
 
@@ -260,8 +266,9 @@ def composer(fx: Any) -> Iterator[Case]:
             return targets(found), found(x).shape
 
         for kind, wanted in operations.items():
-            yield f"count {kind}: {name}", lambda model=model, wanted=wanted: utils.count_op_instances(
-                fx.symbolic_trace(model), wanted
+            yield (
+                f"count {kind}: {name}",
+                lambda model=model, wanted=wanted: utils.count_op_instances(fx.symbolic_trace(model), wanted),
             )
         yield f"replace: {name}", replaced
         yield f"fuse linears: {name}", fused
@@ -295,6 +302,7 @@ def optimum(fx: Any) -> Iterator[Case]:
     client = importlib.import_module("optimum.fx.optimization")
     for name, (model, x) in list(models().items())[:6]:
         for kind in ("FuseBatchNorm2dInConv2d", "ChangeTrueDivToMulByInverse", "FuseBiasInLinear"):
+
             def run(model: nn.Module = model, x: Any = x, kind: str = kind) -> Any:
                 traced = fx.symbolic_trace(copy.deepcopy(model))
                 return getattr(client, kind)()(traced)(x)
@@ -307,6 +315,7 @@ def own_passes(fx: Any) -> Iterator[Case]:
         return importlib.import_module(f"{fx.__name__}.{name}")
 
     for name, (model, x) in models().items():
+
         def traced(model: nn.Module = model) -> Any:
             return fx.symbolic_trace(copy.deepcopy(model))
 
@@ -535,8 +544,6 @@ def main() -> None:
         rows = feed_captures()
         text = table(rows, ("tool", "captured models", "it works with"))
     else:
-
-
         with tempfile.TemporaryDirectory() as folder:
             wanted = [name for name in CLIENTS if (options.only or "") in name]
             rows = []

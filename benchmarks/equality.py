@@ -7,6 +7,7 @@ same functions in the same order, so that a small difference is a finding too.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -63,3 +64,20 @@ def tensors(value: Any) -> list[Tensor]:
     if isinstance(value, PLAIN):
         return []
     return [tensor for part in _children(value).values() for tensor in tensors(part)]
+
+
+def results_of_calls(program: Any, calls: list[Any]) -> list[list[Tensor] | str]:
+    """For each pair of arguments the tensors that a program gives, or the class of its error.
+
+    A guard that refuses is ``refused``, be it an error of Clew or an ``assert`` of standalone code.
+    """
+    found: list[list[Tensor] | str] = []
+    for args, kwargs in copy.deepcopy(calls):
+        torch.manual_seed(7)
+        try:
+            with torch.no_grad():
+                found.append(tensors(program(*args, **kwargs)))
+        except Exception as error:
+            name = type(error).__name__
+            found.append("refused" if name in ("GuardError", "AssertionError") else name)
+    return found

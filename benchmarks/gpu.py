@@ -1,169 +1,290 @@
-"""GPT-2 on a GPU, the original and its capture: ``python -m benchmarks.gpu [--length N] [--calls N] [--small]``.
+"""Back ends on real models: ``python -m benchmarks.gpu [--models M ...] [--ways W ...] [--small] [--markdown]``.
 
-Half precision, a batch of one. Each is called as it is, replayed from a CUDA graph, and compiled by ``torch.compile``;
-the table tells the time until the first result is there, the time of a call, and how far the result is from that of
-the original. Rounds of the two take turns, so that both find the same machine. Without a GPU there is nothing to
-measure, and the program says so; ``--small`` runs all but the CUDA graphs on the CPU, to try the program itself.
+Each model is called as it is, by torch's own means (a CUDA graph, ``torch.compile``) and by those of ``clew.compile``,
+each in a process of its own with empty caches of compilers. The table tells the seconds until the first result is
+there, with those of the capture among them, the time of a call (the median of some rounds of many), and how far
+results are from those of the original, on the example and on other values. On a GPU models are in half precision and
+of batch one; without one the same models run in float32 on the CPU, without CUDA graphs. ``--small`` tries the program
+itself with narrow models.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
 import gc
 import importlib
+import itertools
+import json
+import os
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 import clew
 
-Call = Callable[[], torch.Tensor]
-Made = tuple[Call, float]
-"""How to call, and the seconds until the first result was there."""
+Call = Callable[..., torch.Tensor]
+Made = tuple[Any, tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]
+"""A model, the example that it is captured from, and other values of these sizes."""
 _ROUNDS, _WARM_UP = 5, 3
+ON_GPU = torch.cuda.is_available()
+_DEVICE = "cuda" if ON_GPU else "cpu"
 
 
-def gpt2(small: bool, device: str) -> Any:
-    """A GPT-2 with random weights, without a cache, in half precision on a GPU."""
+# ---- models ----------------------------------------------------------------------------------------------------------
+
+
+class Logits(torch.nn.Module):
+    """A model of transformers, called with one tensor, that gives its logits alone."""
+
+    def __init__(self, model: torch.nn.Module, name: str) -> None:
+        super().__init__()
+        self.model, self.name = model, name
+
+    def forward(self, given: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.model(**{self.name: given}).logits
+        return logits
+
+
+class Decoder(torch.nn.Module):
+    """One step of decoding: a token, and a cache of fixed size that the step writes into, with the position in it."""
+
+    def __init__(self, model: Any, length: int) -> None:
+        super().__init__()
+        transformers = importlib.import_module("transformers")
+        self.model = model
+        self.cache = transformers.StaticCache(config=model.config, max_cache_len=length)
+
+    def begin(self) -> None:
+        """Forget what was decoded."""
+        self.cache.reset()
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.model(input_ids=ids, past_key_values=self.cache, use_cache=True).logits
+        return logits
+
+
+def _placed(model: torch.nn.Module) -> torch.nn.Module:
+    return model.eval().to(device=_DEVICE, dtype=torch.float16 if ON_GPU else torch.float32)
+
+
+def _tokens(*shape: int) -> torch.Tensor:
+    return torch.randint(0, 500, shape, device=_DEVICE)
+
+
+def _images(size: int) -> torch.Tensor:
+    return torch.randn(1, 3, size, size, device=_DEVICE, dtype=torch.float16 if ON_GPU else torch.float32)
+
+
+def gpt2(small: bool) -> Made:
+    """GPT-2 without a cache, on 128 tokens."""
     transformers = importlib.import_module("transformers")
     sizes = {"n_layer": 2, "n_embd": 64, "n_head": 4} if small else {}
-    torch.manual_seed(0)
     model = transformers.GPT2LMHeadModel(transformers.GPT2Config(use_cache=False, **sizes))
-    dtype = torch.float16 if device == "cuda" else torch.float32
-    return model.eval().to(device=device, dtype=dtype)
+    return Logits(_placed(model), "input_ids"), (_tokens(1, 128),), (_tokens(1, 128),)
 
 
-def _wait() -> None:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
+def bert(small: bool) -> Made:
+    """BERT-base with a head for tokens, on 128 of them."""
+    transformers = importlib.import_module("transformers")
+    sizes = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4} if small else {}
+    model = transformers.BertForMaskedLM(transformers.BertConfig(**sizes))
+    return Logits(_placed(model), "input_ids"), (_tokens(1, 128),), (_tokens(1, 128),)
 
 
-def _timed(make: Callable[[], Call]) -> Made:
-    _wait()
-    start = time.perf_counter()
-    call = make()
-    call()
-    _wait()
-    return call, time.perf_counter() - start
+def resnet(small: bool) -> Made:
+    """ResNet-50 of transformers, on an image of 224 pixels."""
+    transformers = importlib.import_module("transformers")
+    sizes = {"embedding_size": 8, "hidden_sizes": [8, 8], "depths": [1, 1]} if small else {}
+    model = transformers.ResNetForImageClassification(transformers.ResNetConfig(num_labels=1000, **sizes))
+    return Logits(_placed(model), "pixel_values"), (_images(224),), (_images(224),)
 
 
-def _logits(program: Any, ids: torch.Tensor) -> Call:
-    def call() -> torch.Tensor:
-        result: torch.Tensor = program(input_ids=ids).logits
-        return result
-
-    return call
-
-
-def as_it_is(program: Any, ids: torch.Tensor) -> Call:
-    """Called by Python."""
-    return _logits(program, ids)
+def vit(small: bool) -> Made:
+    """ViT-B/16, on an image of 224 pixels."""
+    transformers = importlib.import_module("transformers")
+    sizes = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4} if small else {}
+    model = transformers.ViTForImageClassification(transformers.ViTConfig(num_labels=1000, **sizes))
+    return Logits(_placed(model), "pixel_values"), (_images(224),), (_images(224),)
 
 
-def in_cuda_graph(program: Any, ids: torch.Tensor) -> Call:
-    """Replayed from a CUDA graph, recorded after some calls on a stream of their own."""
-    call = _logits(program, ids)
+def llama(small: bool) -> Made:
+    """A Llama of 16 layers that decodes one token with a cache of 1024."""
+    transformers = importlib.import_module("transformers")
+    wide = {"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32}
+    narrow = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = transformers.LlamaConfig(
+        vocab_size=32000,
+        num_key_value_heads=4 if small else 8,
+        max_position_embeddings=2048,
+        **(narrow if small else wide),
+    )
+    model = Decoder(_placed(transformers.LlamaForCausalLM(config)), 64 if small else 1024)
+    model(_tokens(1, 1))  # the cache is made
+    return model, (_tokens(1, 1),), (_tokens(1, 1),)
+
+
+MODELS: dict[str, Callable[[bool], Made]] = {"gpt2": gpt2, "bert": bert, "resnet": resnet, "vit": vit, "llama": llama}
+
+
+# ---- ways ------------------------------------------------------------------------------------------------------------
+
+
+def in_cuda_graph(program: Call, *args: torch.Tensor) -> Call:
+    """Replayed from a CUDA graph, recorded after some calls on a stream of their own; what it is given is copied in."""
+    static = tuple(arg.clone() for arg in args)
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(_WARM_UP):
-            call()
+            program(*static)
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        result = call()
+        result = program(*static)
 
-    def replay() -> torch.Tensor:
+    def replay(*given: torch.Tensor) -> torch.Tensor:
+        for place, one in zip(static, given, strict=True):
+            place.copy_(one)
         graph.replay()
         return result
 
     return replay
 
 
-def compiled(program: Any, ids: torch.Tensor) -> Call:
-    """Compiled as one graph."""
-    return _logits(torch.compile(program, fullgraph=True), ids)
+def _by_clew(backend: str) -> Callable[..., Call]:
+    return lambda program, *args: clew.compile(program, backend, args=args)
 
 
-def _seconds(programs: dict[str, Call], calls: int) -> dict[str, float]:
-    """The time of a call of each: the median of some rounds of many, which take turns."""
-    found: dict[str, list[float]] = {name: [] for name in programs}
-    for _ in range(_ROUNDS):
-        for name, call in programs.items():
-            _wait()
-            start = time.perf_counter()
-            for _ in range(calls):
-                call()
-            _wait()
-            found[name].append((time.perf_counter() - start) / calls)
-    return {name: statistics.median(times) for name, times in found.items()}
+WAYS: dict[str, Callable[..., Call]] = {
+    "original": lambda program, *args: program,
+    "CUDA graph by hand": in_cuda_graph,
+    "torch.compile": lambda program, *args: torch.compile(program, fullgraph=True),
+    "torch.compile, reduce-overhead": lambda program, *args: torch.compile(
+        program, fullgraph=True, mode="reduce-overhead"
+    ),
+    "capture": lambda program, *args: clew.trace(program, args),
+    "clew.compile, cudagraphs": _by_clew("cudagraphs"),
+    "clew.compile, inductor": _by_clew("inductor"),
+}
+_OF_A_GPU = ("CUDA graph by hand", "torch.compile, reduce-overhead", "clew.compile, cudagraphs")
 
 
-def measure(small: bool, length: int, calls: int) -> Table:
-    """The table."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = gpt2(small, device)
-    ids = torch.randint(0, 1000, (1, length), device=device)
+def _wait() -> None:
+    if ON_GPU:
+        torch.cuda.synchronize()
+
+
+def _seconds(work: Callable[[], Any]) -> tuple[float, Any]:
+    _wait()
     start = time.perf_counter()
-    captured = clew.trace(model, kwargs={"input_ids": ids})
-    seconds = time.perf_counter() - start
-    expected = model(input_ids=ids).logits
-    ways = {"as it is": as_it_is, "CUDA graph": in_cuda_graph, "torch.compile": compiled}
-    if device == "cpu":
-        del ways["CUDA graph"]
-    table = Table(title=f"GPT-2, batch 1, length {length}, {expected.dtype}; captured in {seconds:.2f} s")
-    for title in ("program", "way", "start-up (s)", "a call (us)", "largest difference"):
-        table.add_column(title, justify="left" if title in ("program", "way") else "right")
-    for way, use in ways.items():
-        for row in _rows(use, {"original": model, "capture": captured}, ids, expected, calls):
-            table.add_row(row[0], way, *row[1:])
-        gc.collect()
-    return table
+    found = work()
+    _wait()
+    return time.perf_counter() - start, found
 
 
-def _rows(
-    use: Callable[[Any, torch.Tensor], Call],
-    programs: dict[str, Any],
-    ids: torch.Tensor,
-    expected: torch.Tensor,
-    calls: int,
-) -> list[tuple[str, ...]]:
-    """For each program its name, start-up, time and difference; or what was said instead of a result."""
-    made: dict[str, Made] = {}
-    said: dict[str, str] = {}
-    for name, program in programs.items():
-        try:
-            made[name] = _timed(functools.partial(use, program, ids))
-        except Exception as error:
-            said[name] = f"{type(error).__name__}: {str(error).splitlines()[0][:80]}"
-    seconds = _seconds({name: call for name, (call, _) in made.items()}, calls)
-    rows = [(name, "-", "-", text) for name, text in said.items()]
-    for name, (call, start_up) in made.items():
-        difference = (call().float() - expected.float()).abs().max().item()
-        rows.append((name, f"{start_up:.2f}", f"{seconds[name] * 1e6:.0f}", f"{difference:.1e}"))
-    return rows
+def _call_time(call: Call, args: tuple[torch.Tensor, ...], calls: int) -> float:
+    """The seconds of a call: the median of some rounds of many, after a few to get warm."""
+
+    def some(count: int) -> None:
+        for _ in range(count):
+            call(*args)
+
+    some(_WARM_UP)
+    return statistics.median(_seconds(lambda: some(calls))[0] / calls for _ in range(_ROUNDS))
+
+
+def _results(program: Any, call: Call, *inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+    """What one call after the other gives, from the beginning of what the program keeps."""
+    if isinstance(program, Decoder):
+        program.begin()
+    return [call(*given).float().clone() for given in inputs]
+
+
+def measure(model: str, way: str, small: bool, calls: int) -> dict[str, float]:
+    """One way for one model."""
+    torch.manual_seed(0)
+    program, args, others = MODELS[model](small)
+    expected = _results(program, program, args, others)
+    made, call = _seconds(lambda: WAYS[way](program, *args))
+    first = _seconds(lambda: call(*args))[0]
+    if way.startswith("torch.compile"):
+        call(*args)  # with reduce-overhead the second call records
+    found = _results(program, call, args, others)
+    difference = max((a - b).abs().max().item() for a, b in zip(found, expected, strict=True))
+    gc.collect()
+    return {"made": made, "first": first, "call": _call_time(call, args, calls), "difference": difference}
+
+
+def _apart(model: str, way: str, chosen: argparse.Namespace) -> dict[str, Any]:
+    """The same in a process of its own, whose compilers find no caches."""
+    command = [sys.executable, "-m", "benchmarks.gpu", "--one", model, way, "--calls", str(chosen.calls)]
+    with tempfile.TemporaryDirectory() as caches:
+        environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": caches, "TRITON_CACHE_DIR": f"{caches}/triton"}
+        done = subprocess.run(
+            command + ["--small"] * chosen.small, env=environment, capture_output=True, text=True, check=False
+        )
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        return {"error": (done.stderr.strip().splitlines() or ["no word"])[-1][:160]}
+    found: dict[str, Any] = json.loads(lines[-1])
+    return found
+
+
+def _measured(chosen: argparse.Namespace) -> Iterator[tuple[str, ...]]:
+    """The rows of the table, as they are ready."""
+    for model, way in track([(model, way) for model in chosen.models for way in chosen.ways], "measuring"):
+        found = _apart(model, way, chosen)
+        if "error" in found:
+            yield model, way, "-", "-", "-", found["error"]
+            continue
+        times = (f"{found['made']:.2f}", f"{found['first']:.2f}", f"{found['call'] * 1e6:.0f}")
+        yield model, way, *times, f"{found['difference']:.1e}"
+
+
+def _show(title: str, rows: Iterator[tuple[str, ...]], markdown: bool) -> None:
+    titles = ("model", "way", "made (s)", "first call (s)", "a call (us)", "largest difference")
+    if markdown:
+        print(f"{title}\n")
+        for row in itertools.chain([titles, ("---", "---", "--:", "--:", "--:", "--:")], rows):
+            print("| " + " | ".join(row) + " |", flush=True)
+        return
+    table = Table(title=title)
+    for place, name in enumerate(titles):
+        table.add_column(name, justify="left" if place < 2 else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console(width=140).print(table)
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
-    parser.add_argument("--length", type=int, default=128, help="tokens")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument(
+        "--ways", nargs="+", choices=WAYS, default=[way for way in WAYS if ON_GPU or way not in _OF_A_GPU]
+    )
     parser.add_argument("--calls", type=int, default=50, help="calls in each of five rounds")
-    parser.add_argument("--small", action="store_true", help="two narrow layers, on the CPU if there is no GPU")
+    parser.add_argument("--small", action="store_true", help="narrow models")
+    parser.add_argument("--markdown", action="store_true", help="the table as one of a page")
+    parser.add_argument("--one", nargs=2, metavar=("MODEL", "WAY"), help="measure one in this process, as JSON")
     chosen = parser.parse_args()
-    if not torch.cuda.is_available() and not chosen.small:
-        print("there is no GPU here: nothing to measure")
+    if chosen.one:
+        warnings.simplefilter("ignore")
+        with torch.no_grad():
+            print(json.dumps(measure(*chosen.one, chosen.small, chosen.calls)))
         return
-    warnings.simplefilter("ignore")
-    with torch.no_grad():
-        Console(width=140).print(measure(chosen.small, chosen.length, chosen.calls))
+    where = torch.cuda.get_device_name() + ", float16" if ON_GPU else f"CPU, {torch.get_num_threads()} threads, float32"
+    _show(f"{where}, torch {torch.__version__}", _measured(chosen), chosen.markdown)
 
 
 if __name__ == "__main__":

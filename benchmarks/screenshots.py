@@ -104,7 +104,7 @@ def profile(browser: Browser, page: Path) -> None:
     browser.open(page)
     browser.run(
         "clewApp.toggle(clewApp.current, clewApp.current.model.order.find((one) => "
-    "clewApp.current.model.parts[one].copies)) "
+        "clewApp.current.model.parts[one].copies)) "
     )
     browser.run("clewApp.toggle(clewApp.current, clewApp.current.model.parts[clewApp.selected.number].items[0])")
     browser.press("f")

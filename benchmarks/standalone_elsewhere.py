@@ -1,7 +1,8 @@
 """The other process for standalone code: torch, and neither Clew nor transformers nor safetensors.
 
 It reads folders from the standard input, one a line. For each a child imports ``model.py`` from the folder, calls the
-program on ``arguments.pt`` and writes the tensors of the result as ``result.pt``, or the error as ``error.txt``.
+program for each pair of ``arguments.pt`` and writes the tensors of the results as ``result.pt``, or the error as
+``error.txt``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.equality import tensors
+from benchmarks.equality import results_of_calls
 
 ABSENT = ("clew", "transformers", "safetensors")
 
@@ -28,10 +29,9 @@ class _Absent(importlib.abc.MetaPathFinder):
 
 def _run(folder: Path) -> None:
     sys.path.insert(0, str(folder))
-    args, kwargs = torch.load(folder / "arguments.pt")
     try:
-        with torch.no_grad():
-            torch.save(tensors(importlib.import_module("model").load()(*args, **kwargs)), folder / "result.pt")
+        program = importlib.import_module("model").load()
+        torch.save(results_of_calls(program, torch.load(folder / "arguments.pt")), folder / "result.pt")
     except Exception as error:
         (folder / "error.txt").write_text(f"{type(error).__name__}: {error}")
 

@@ -6,6 +6,7 @@ runs past the time limit is ended and replaced, and its task gets a row that say
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
@@ -61,12 +62,24 @@ class _Worker:
         self.connection.close()
 
 
-def run(names: list[str], prepare: Callable[[], Callable[[str], Row]], workers: int, seconds: float) -> Iterator[Row]:
-    """The rows of all names in the order in which they are ready; ``seconds`` is the limit of each."""
+def run(
+    names: list[str],
+    prepare: Callable[[], Callable[[str], Row]],
+    workers: int,
+    seconds: float,
+    budget: float = math.inf,
+) -> Iterator[Row]:
+    """The rows of all names in the order in which they are ready; ``seconds`` is the limit of each.
+
+    What has not begun after ``budget`` seconds is left out.
+    """
     waiting = list(reversed(names))
     busy: list[_Worker] = []
+    end = time.monotonic() + budget
     try:
         while waiting or busy:
+            if time.monotonic() > end:
+                waiting.clear()
             while waiting and len(busy) < workers:
                 busy.append(_Worker(prepare))
                 busy[-1].give(waiting.pop())

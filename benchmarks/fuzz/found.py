@@ -27,9 +27,7 @@ class Mistake:
 def read(path: Path = FILE) -> dict[tuple[str, int, int], Mistake]:
     """All of them by framework, seed and index."""
     rows = json.loads(path.read_text()) if path.exists() else []
-    found = [
-        Mistake(from_json(row["program"]), row["family"], row["reason"], row.get("form", "trace")) for row in rows
-    ]
+    found = [Mistake(from_json(row["program"]), row["family"], row["reason"], row.get("form", "trace")) for row in rows]
     return {_key(one): one for one in found}
 
 

@@ -31,6 +31,9 @@ def qualified_name(function: Any) -> str:
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
     if name is None:
         return f"{type(function).__module__}.{type(function).__qualname__}"
+    owner = getattr(function, "__self__", None)
+    if isinstance(function, types.MethodType) and isinstance(owner, type):  # a class's own, which may be inherited
+        return f"{owner.__module__}.{owner.__qualname__}.{function.__name__}"
     owner = getattr(function, "__objclass__", None)
     if owner is not None and "." not in name:
         name = f"{owner.__qualname__}.{name}"

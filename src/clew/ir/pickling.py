@@ -205,7 +205,8 @@ def is_record_class(value: Any) -> bool:
 
 def is_sure(code: Any) -> bool:
     """Whether a function or class is found wherever a graph is loaded."""
-    return str(code.__module__).partition(".")[0] in _SURE
+    is_of_framework = str(code.__module__).partition(".")[0] in _SURE
+    return is_of_framework and (not isinstance(code, type) or _found(*_name_of(code)) is code)
 
 
 def _name_of(code: Any) -> tuple[str, str]:

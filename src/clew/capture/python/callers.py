@@ -69,7 +69,7 @@ def is_importing() -> bool:
     """Whether a Python module is being imported: what it makes is made once."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+        if frame.f_code.co_filename.startswith("<frozen importlib._bootstrap"):  # or _bootstrap_external
             return True
         frame = frame.f_back
     return False

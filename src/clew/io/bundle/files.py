@@ -19,17 +19,19 @@ import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.saved_variables import HolderPath, path_of_holder
+from clew.capture.guards.variables import WatchedVariables, changed
 from clew.codegen.python import CodeGen
 from clew.errors import BundleError, ClewError, NotAllowed, TextError
 from clew.io.bundle import weights
 from clew.io.bundle.values import JSON, Decoder, Encoder, check_variables, record_for
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
-from clew.ir.guards import Guard, leaves_of
+from clew.ir.guards import Guard, leaves_of, referred_paths
 from clew.ir.guests import module_guest
 from clew.ir.lookup import NotFound
 from clew.ir.permissions import Permissions
@@ -37,8 +39,9 @@ from clew.ir.pickling import is_sure
 from clew.ir.text import parse_with, text_and_objects
 from clew.runtime.function import GraphFunction
 
-SCHEMA = 1
-"""The version of the manifest. Files of a later one are refused; those of earlier ones are read."""
+SCHEMA = 2
+"""The version of the manifest. Files of a later one are refused; those of earlier ones are read. A file has the
+earliest version that knows all it holds."""
 _MANIFEST, _GRAPH, _WEIGHTS, _CODE = "manifest.json", "graph.txt", "weights.safetensors", "model.py"
 _LIMITS = {_MANIFEST: 256 << 20, _GRAPH: 256 << 20, _CODE: 256 << 20}
 _PADDING = 0xD935
@@ -48,13 +51,18 @@ _BLOCK = 1 << 26
 _KINDS = {
     "module": ("torch", "clew.runtime.torch_captured", "CapturedModule"),
     "function": ("torch", "clew.runtime.torch_captured", "CapturedFunction"),
+    "scripted module": ("torch", "clew.io.torchscript", "ScriptedModule"),
     "graph module": ("torch", "clew.runtime.module", "GraphModule"),
     "graph function": ("", "clew.runtime.function", "GraphFunction"),
     "jax": ("jax", "clew.runtime.numpy_captured", "JaxCapture"),
     "numpy": ("numpy", "clew.runtime.numpy_captured", "ArrayCapture"),
+    "tensorflow": ("tensorflow", "clew.runtime.tensorflow_captured", "TensorflowCapture"),
 }
 """The callables that can be saved: the framework of each, and where its class is; derived ones come first."""
-_DECODERS = {"torch": ("clew.io.bundle.torch_values", "TorchDecoder")}
+_DECODERS = {
+    "torch": ("clew.io.bundle.torch_values", "TorchDecoder"),
+    "tensorflow": ("clew.io.bundle.tensorflow_values", "TensorflowDecoder"),
+}
 _PLAIN = ("clew.io.bundle.values", "Decoder")
 """What reads the values of each framework's programs; it waits until it is needed."""
 _MALFORMED = (
@@ -73,24 +81,17 @@ def save(captured: Any, path: str | os.PathLike[str]) -> None:
 
     The file is complete or not there: an error leaves what was at ``path`` as it was.
     """
-    kind = _kind_of(captured)
-    graph = _own_graph(captured.graph)
-    if graph._chosen_codegen is not None and type(graph._chosen_codegen) is not CodeGen:
-        raise BundleError("the graph has a CodeGen of its own, which no bundle can hold", fixes=("save it by pickle",))
-    text, objects = text_and_objects(graph, sources=True)
-    encoder = Encoder()
+    encoder = Encoder(_program_inside)
+    program, graph, text = _program(captured, encoder)
+    framework = _KINDS[program["kind"]][0]
     manifest: dict[str, JSON] = {
-        "schema": SCHEMA,
+        "schema": encoder.schema,
         "clew": _version("clew"),
-        "framework": _KINDS[kind][0],
-        "version": _version(_KINDS[kind][0]),
-        "kind": kind,
-        "name": type(captured).__name__ if "module" in kind else captured.__name__,
-        "root": _root_of(captured, kind, encoder),
-        "objects": {mark: encoder.value(value, f"{mark} in the graph") for mark, value in objects.items()},
+        "framework": framework,
+        "version": _version(framework),
+        **program,
         "stacks": _stacks(graph, encoder),
     }
-    _note_classes(graph, encoder)
     manifest |= {"classes": encoder.classes, "tensors": encoder.tensors, "modules": encoder.modules}
     with _written(Path(path)) as target, tempfile.TemporaryDirectory(dir=target.parent) as folder:
         stored = Path(folder) / _WEIGHTS
@@ -100,6 +101,29 @@ def save(captured: Any, path: str | os.PathLike[str]) -> None:
             file.writestr(_GRAPH, text)
             file.writestr(_CODE, captured.code)
             _add_aligned(file, stored)
+
+
+def _program(captured: Any, encoder: Encoder) -> tuple[dict[str, JSON], Graph, str]:
+    """What the manifest says of a program, its graph and the text of that."""
+    kind = _kind_of(captured)
+    graph = _own_graph(captured.graph)
+    if graph._chosen_codegen is not None and type(graph._chosen_codegen) is not CodeGen:
+        raise BundleError("the graph has a CodeGen of its own, which no bundle can hold", fixes=("save it by pickle",))
+    text, objects = text_and_objects(graph, sources=True)
+    entry = {
+        "kind": kind,
+        "name": type(captured).__name__ if "module" in kind else captured.__name__,
+        "root": _root_of(captured, kind, graph, encoder),
+        "objects": {mark: encoder.value(value, f"{mark} in the graph") for mark, value in objects.items()},
+    }
+    _note_classes(graph, encoder)
+    return entry, graph, text
+
+
+def _program_inside(captured: Any, encoder: Encoder) -> JSON:
+    """A program that another one calls."""
+    entry, _, text = _program(captured, encoder)
+    return {**entry, "graph": text}
 
 
 def _own_graph(graph: Graph) -> Graph:
@@ -114,17 +138,20 @@ def _own_graph(graph: Graph) -> Graph:
 def _is_of_file(one: Guard) -> bool:
     """Whether a guard is on modules around the original, or on attributes of an object that only the original has."""
     state = sys.modules.get("clew.frameworks.torch.modules.state")
-    if state is not None and getattr(one.subject, "function", None) is state.are_as_they_were:
+    function = getattr(one.subject, "function", None)
+    if function is changed or (state is not None and function is state.are_as_they_were):
         return True
     found = list(leaves_of(one.subject))
     return bool(found) and all(isinstance(leaf, Variable) and _is_on_object(leaf.root) for leaf in found)
 
 
 def _is_on_object(variable: Variable) -> bool:
-    """Whether a variable is an attribute of an object that no name leads to in another process."""
+    """Whether a variable is an attribute of an object, or of a closure, that no name leads to in another process."""
     holder = variable.holder
-    is_kept = isinstance(holder, (dict, list, HolderPath)) or module_guest(holder) is not None
-    return not is_kept and path_of_holder(holder, variable.name) is holder
+    if isinstance(holder, (dict, list, HolderPath)) or module_guest(holder) is not None:
+        return False
+    path = path_of_holder(holder, variable.name)
+    return path is holder or (type(path) is HolderPath and path.kind == "nowhere")
 
 
 def _kind_of(captured: Any) -> str:
@@ -145,24 +172,39 @@ def _version(framework: str) -> str:
     return str(getattr(module, "__version__", ""))
 
 
-def _root_of(captured: Any, kind: str, encoder: Encoder) -> JSON:
+def _root_of(captured: Any, kind: str, graph: Graph, encoder: Encoder) -> JSON:
     """What holds the attributes that the graph reads, and the modules that it calls."""
     if "module" in kind:
-        return {"module": _module(captured, encoder)}
+        return {"module": _module(captured, graph, encoder)}
     root = captured.root
     if kind == "function":
         held = dict(vars(root))
         state = sorted(held.pop("_state"))
         held.pop("_self")
-        return {"live": [encoder.value(root.needed_by(captured.graph)), encoder.value(held), state]}
+        source = root.needed_by(graph)
+        encoder.quiet |= _uncalled(source, graph)
+        return {"live": [encoder.value(source), encoder.value(held), state]}
+    if type(root) is SimpleNamespace:
+        root = SimpleNamespace(**{name: one for name, one in vars(root).items() if type(one) is not WatchedVariables})
     return encoder.value(root, "the root of the graph")
 
 
-def _module(captured: Any, encoder: Encoder) -> int:
+def _uncalled(source: Any, graph: Graph) -> set[int]:
+    """The modules that a graph never calls nor hands to anything, by their ids: only their attributes count."""
+    if not isinstance(source, sys.modules["torch"].nn.Module):
+        return set()
+    parts = dict(source.named_modules(remove_duplicate=False))
+    found = [parts.get(path) for path in referred_paths(graph)]
+    called = {id(part) for one in found if one is not None for part in one.modules()}
+    return {id(part) for part in parts.values()} - called
+
+
+def _module(captured: Any, graph: Graph, encoder: Encoder) -> int:
     """A captured module: the parts that its graph needs, under the class that holds any parts."""
     state = captured._state_to_save()
     holder = sys.modules["torch"].nn.Module()
     vars(holder).update({name: value for name, value in state.items() if name not in ("meta", "_chosen_tracer")})
+    encoder.quiet |= _uncalled(holder, graph)
     return encoder.module(holder)
 
 
@@ -174,7 +216,7 @@ def _stacks(graph: Graph, encoder: Encoder) -> list[JSON]:
         stack = node.meta.get("nn_module_stack")
         way = None
         if stack:
-            way = json.dumps([[key, path, encoder._class(kind)] for key, (path, kind) in stack.items()
+            way = json.dumps([[key, path, encoder.label(kind)] for key, (path, kind) in stack.items()
                               if isinstance(kind, type)])  # fmt: skip
         places.append(-1 if way is None else ways.setdefault(way, len(ways)))
     return [[json.loads(way) for way in ways], places]
@@ -308,32 +350,46 @@ def _place_of_weights(file: zipfile.ZipFile, path: Path) -> tuple[int, int]:
 
 
 def _loaded(manifest: JSON, text: str, stored: weights.Weights, allow: Collection[str] | None) -> Any:
-    framework, home, name = _KINDS[manifest["kind"]]
+    framework = _KINDS[manifest["kind"]][0]
     permissions = Permissions((framework,) if allow is None and framework else allow or (), "load(path")
     permissions.records = {str(key): record_for(one) for key, one in manifest["classes"].items()}
     home_of_decoder, decoder_class = _DECODERS.get(framework, _PLAIN)
-    decoder = getattr(importlib.import_module(home_of_decoder), decoder_class)(manifest, stored, permissions)
-    objects = {mark: decoder.value(value) for mark, value in manifest["objects"].items()}
-    graph = parse_with(text, objects, permissions)
-    check_variables(graph, permissions)
+    kind = getattr(importlib.import_module(home_of_decoder), decoder_class)
+    decoder: Decoder = kind(manifest, stored, permissions, _inside)
+    graph = _graph(manifest, text, decoder)
     _add_stacks(graph, manifest["stacks"], permissions)
-    kind = getattr(importlib.import_module(home), name)
-    return _rebuilt(kind, manifest, graph, decoder)
+    return _rebuilt(manifest, graph, decoder)
 
 
-def _rebuilt(kind: Any, manifest: JSON, graph: Graph, decoder: Decoder) -> Any:
-    name, root = manifest["name"], manifest["root"]
+def _graph(entry: JSON, text: str, decoder: Decoder) -> Graph:
+    """The graph of a program, if it names only what it may."""
+    objects = {mark: decoder.value(value) for mark, value in entry["objects"].items()}
+    graph = parse_with(text, objects, decoder.permissions)
+    check_variables(graph, decoder.permissions)
+    return graph
+
+
+def _inside(entry: JSON, decoder: Decoder) -> Any:
+    """A program that another one calls."""
+    if _KINDS[entry["kind"]][0] not in ("", "torch"):
+        raise BundleError(f"the file has a program of the kind {entry['kind']!r} inside of another")
+    return _rebuilt(entry, _graph(entry, str(entry["graph"]), decoder), decoder)
+
+
+def _rebuilt(entry: JSON, graph: Graph, decoder: Decoder) -> Any:
+    name, root = entry["name"], entry["root"]
     if type(name) is not str or not name.strip("<>").isidentifier():
         raise BundleError(f"the file gives its program a name that is none: {name!r}")
-    if "module" in manifest["kind"]:
-        found = decoder.of_torch("module", root["module"])
+    _, home, class_name = _KINDS[entry["kind"]]
+    kind = getattr(importlib.import_module(home), class_name)
+    if "module" in entry["kind"]:
+        found = decoder.of_framework("module", root["module"])
         return kind._from_saved(dict(vars(found)), graph, name)
-    if manifest["kind"] == "function":
+    if entry["kind"] == "function":
         source, held, state = root["live"]
         live = sys.modules[kind.__module__].Live
         return kind(live(decoder.value(source), decoder.value(held), [str(one) for one in state]), graph, name)
-    found = decoder.value(root)
-    made: GraphFunction = kind(found, graph, name)
+    made: GraphFunction = kind(decoder.value(root), graph, name)
     return made
 
 

@@ -7,30 +7,42 @@ share it again.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from clew.errors import BundleError
 from clew.frameworks.torch.unchanged import restored
-from clew.io.bundle.values import JSON, STRUCTURE, Decoder
+from clew.io.bundle.values import JSON, SPARSE, STRUCTURE, Decoder
 from clew.io.bundle.weights import ALIGNMENT, NAMES, Weights
 from clew.ir.permissions import Permissions
 
 _LARGEST = 1 << 31
 
 
+def _dtype(name: str) -> torch.dtype:
+    """A dtype that safetensors does not have, by its name."""
+    found = vars(torch).get(name)
+    if not isinstance(found, torch.dtype):
+        raise BundleError(f"the file has numbers of an unknown kind, {name!r}")
+    return found
+
+
 class TorchDecoder(Decoder):
     """Reads values of one file of a program of torch."""
 
-    def __init__(self, manifest: JSON, weights: Weights, permissions: Permissions) -> None:
-        super().__init__(manifest, weights, permissions)
+    def __init__(
+        self, manifest: JSON, weights: Weights, permissions: Permissions, of_program: Callable[[JSON, Decoder], Any]
+    ) -> None:
+        super().__init__(manifest, weights, permissions, of_program)
+        self._generators: dict[int, torch.Generator] = {}
         self._made: dict[int, torch.Tensor] = {}
         self._built: dict[int, torch.nn.Module] = {}
         self._open: set[int] = set()
         self._stored: dict[str, torch.Tensor] = {}
 
-    def of_torch(self, kind: str, held: JSON) -> Any:
+    def of_framework(self, kind: str, held: JSON) -> Any:
         """A tensor or a module by its number, a device, a size, or what a constant tensor must be."""
         if kind == "tensor":
             return self.tensor(held)
@@ -38,7 +50,11 @@ class TorchDecoder(Decoder):
             return self.module(held)
         if kind == "Unchanged":
             return restored(*self.parts(held))
-        return torch.device(held) if kind == "device" else torch.Size(held)
+        if kind == "generator":
+            return self._generator(held)
+        if kind == "device":
+            return torch.device(held)
+        return torch.Size(held) if kind == "size" else super().of_framework(kind, held)
 
     # ---- tensors -------------------------------------------------------------------------------------------------
 
@@ -46,7 +62,7 @@ class TorchDecoder(Decoder):
         """A tensor by its number."""
         if place not in self._made:
             entry = self.tensors[place]
-            found = self._memory(entry)
+            found = self._sparse(entry) if "layout" in entry else self._memory(entry)
             if entry.get("device"):
                 found = found.to(torch.device(entry["device"]))
             if entry.get("parameter"):
@@ -56,10 +72,28 @@ class TorchDecoder(Decoder):
             self._made[place] = found
         return self._made[place]
 
+    def _generator(self, place: JSON) -> torch.Generator:
+        if place not in self._generators:
+            entry = self.tensors[place]
+            made = self._generators[place] = torch.Generator(str(entry["generator"]))
+            made.set_state(self.value(entry["state"]))
+        return self._generators[place]
+
+    def _sparse(self, entry: JSON) -> torch.Tensor:
+        layout, shape = entry["layout"], entry["shape"]
+        parts = [self.value(part) for part in entry["parts"]]
+        if layout not in SPARSE or any(type(size) is not int or not 0 <= size < _LARGEST for size in shape):
+            raise BundleError("a sparse tensor of the file has an impossible layout or shape")
+        if layout == "sparse_coo":
+            made = torch.sparse_coo_tensor(*parts, shape, check_invariants=True)
+            return made._coalesced_(bool(entry["coalesced"]))
+        return torch.sparse_compressed_tensor(*parts, shape, layout=getattr(torch, layout), check_invariants=True)
+
     def _memory(self, entry: JSON) -> torch.Tensor:
         name = entry["data"]
         if name not in self._stored:
-            self._stored[name] = self._mapped(name)
+            mapped = self._mapped(name)
+            self._stored[name] = mapped.view(_dtype(entry["dtype"])) if "dtype" in entry else mapped
         found = self._stored[name]
         if "stride" not in entry:
             return found
@@ -91,6 +125,10 @@ class TorchDecoder(Decoder):
         if place not in self._built:
             self._open.add(place)
             entry = self.modules[place]
+            if "program" in entry:
+                self._built[place] = self._program(entry["program"])
+                self._open.discard(place)
+                return self._built[place]
             kind = self.permissions.find(entry["class"])
             if not isinstance(kind, type) or not issubclass(kind, torch.nn.Module):
                 raise BundleError(
@@ -104,6 +142,12 @@ class TorchDecoder(Decoder):
             self._fill(module, entry)
             self._open.discard(place)
         return self._built[place]
+
+    def _program(self, entry: JSON) -> torch.nn.Module:
+        made = self.of_program(entry, self)
+        if not isinstance(made, torch.nn.Module):
+            raise BundleError("a program of the file that should be a module is none")
+        return made
 
     def _fill(self, module: torch.nn.Module, entry: JSON) -> None:
         held = vars(module)

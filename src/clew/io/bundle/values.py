@@ -14,6 +14,7 @@ import operator
 import sys
 import weakref
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,8 +23,8 @@ import numpy
 from clew.capture.guards.notes import Variable, current_number
 from clew.capture.guards.saved_variables import HolderPath, SavedValue
 from clew.capture.guards.variable_reads import loaded_item
-from clew.errors import BundleError
-from clew.io.bundle.weights import Weights
+from clew.errors import BundleError, ClewError
+from clew.io.bundle.weights import Weights, is_known
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guards import Call
@@ -34,18 +35,27 @@ from clew.ir.pickling import is_sure, record_class, shape_of_class
 JSON = Any
 """What the ``json`` library reads and writes."""
 _SEQUENCES = {"tuple": tuple, "set": set, "frozenset": frozenset, "deque": deque}
+_RUNNING = ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks")
+"""Hooks that run when a module is called; those of a module that the graph never calls, only reads, say nothing."""
 _HOOKS = (
-    "_backward_pre_hooks _backward_hooks _forward_hooks _forward_hooks_with_kwargs _forward_hooks_always_called "
-    "_forward_pre_hooks _forward_pre_hooks_with_kwargs _state_dict_hooks _state_dict_pre_hooks "
-    "_load_state_dict_pre_hooks _load_state_dict_post_hooks"
-).split()
+    *_RUNNING,
+    *"_forward_hooks_with_kwargs _forward_hooks_always_called _forward_pre_hooks_with_kwargs _state_dict_hooks "
+    "_state_dict_pre_hooks _load_state_dict_pre_hooks _load_state_dict_post_hooks".split(),
+)
 STRUCTURE = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training", *_HOOKS)
 
 
 class Encoder:
-    """Writes values; ``arrays`` holds what goes into the weights, ``modules`` the table of modules."""
+    """Writes values; ``arrays`` holds what goes into the weights, ``modules`` the table of modules.
 
-    def __init__(self) -> None:
+    ``of_program`` writes a program inside of the program. ``quiet`` are modules whose hooks never run, by their ids.
+    ``schema`` is the version of the format that a reader has to know.
+    """
+
+    def __init__(self, of_program: Callable[[Any, Encoder], JSON]) -> None:
+        self.schema = 1
+        self.quiet: set[int] = set()
+        self._of_program = of_program
         self.arrays: dict[str, Any] = {}
         self.tensors: list[JSON] = []
         self.modules: list[JSON] = []
@@ -65,7 +75,8 @@ class Encoder:
         if kind is list:
             return [self.value(part) for part in value]
         if kind in (dict, OrderedDict):
-            pairs = [[self.value(key), self.value(part)] for key, part in value.items()]
+            named = ((key if type(key) is str else "", part) for key, part in value.items())
+            pairs = [[self.value(key), self.value(part, where)] for key, (where, part) in zip(value, named, strict=True)]
             return {"dict" if kind is dict else "ordered": pairs}
         for name, sequence in _SEQUENCES.items():
             if kind is sequence:
@@ -101,22 +112,59 @@ class Encoder:
         if torch is not None:
             if isinstance(value, torch.Tensor):
                 return {"tensor": self._tensor(value, torch)}
+            if isinstance(value, torch.jit.ScriptFunction):
+                return {"program": self._scripted(value)}
             if isinstance(value, torch.nn.Module):
                 return {"module": self.module(value)}
+            if kind is torch.Generator:
+                return {"generator": self._generator(value)}
             if kind is torch.device:
                 return {"device": str(value)}
             if kind is torch.Size:
                 return {"size": list(value)}
         if isinstance(value, (numpy.ndarray, numpy.generic)):
             return {"array" if isinstance(value, numpy.ndarray) else "scalar": self._array(value)}
+        tensorflow = sys.modules.get("tensorflow")
+        if tensorflow is not None and kind.__module__.startswith("tensorflow."):
+            found = self._of_tensorflow(value, tensorflow)
+            if found is not None:
+                return found
         jax = sys.modules.get("jax")
         if jax is not None and isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
             return {"jax": self._array(numpy.asarray(value))}
         return {"dtype": value.str} if isinstance(value, numpy.dtype) and value.hasobject is False else None
 
+    def _of_tensorflow(self, value: Any, tensorflow: Any) -> JSON | None:
+        self.schema = 2
+        if isinstance(value, tensorflow.Variable):
+            return {"variable": self._variable(value)}
+        if isinstance(value, tensorflow.Tensor):
+            return {"constant": self._array(value.numpy())}
+        if isinstance(value, tensorflow.DType):
+            return {"number type": value.name}
+        if isinstance(value, tensorflow.TensorShape):
+            return {"sizes": None if value.rank is None else value.as_list()}
+        return None
+
+    def _variable(self, value: Any) -> JSON:
+        """The number of a variable, which stays one wherever it is used."""
+        if id(value) not in self._seen:
+            array = self._array(value.numpy())
+            self._seen[id(value)] = (len(self.tensors), value)
+            sizes = None if value.shape.rank is None else value.shape.as_list()
+            name = value.name.partition(":")[0]
+            self.tensors.append({"value": array, "name": name, "trainable": value.trainable, "sizes": sizes})
+        return self._seen[id(value)][0]
+
     def _class(self, kind: Any) -> JSON:
         """A class by its name, and what a record needs that stands for it elsewhere."""
         if not is_sure(kind):
+            self.note_class(kind)
+        return f"{kind.__module__}.{kind.__qualname__}"
+
+    def label(self, kind: Any) -> str:
+        """The name of a class that only says what something was: nobody needs the class itself."""
+        if not (is_sure(kind) and kind.__module__.startswith("torch.nn.")):
             self.note_class(kind)
         return f"{kind.__module__}.{kind.__qualname__}"
 
@@ -126,16 +174,43 @@ class Encoder:
         home, name = kind.__module__, kind.__qualname__
         self.classes[f"{home}.{name}"] = [home, name, shape, list(fields)]
 
+    def _scripted(self, value: Any) -> JSON:
+        """A program of TorchScript, as the graph that computes the same."""
+        self.schema = 2
+        convert = importlib.import_module(_TORCHSCRIPT).from_torchscript
+        try:
+            return self._of_program(convert(value), self)
+        except ClewError as error:
+            raise BundleError(
+                f"{self._where or 'the program'} holds a program of TorchScript that is no graph: {error.what}",
+                why=error.why,
+                fixes=("compile after loading: save the capture of the model that is not scripted",),
+            ) from error
+
+    def _generator(self, value: Any) -> JSON:
+        """The number of a generator of random numbers, which goes on where it stands now."""
+        self.schema = 2
+        if id(value) not in self._seen:
+            state = self.value(value.get_state())
+            self._seen[id(value)] = (len(self.tensors), value)
+            self.tensors.append({"generator": str(value.device), "state": state})
+        return self._seen[id(value)][0]
+
     # ---- arrays --------------------------------------------------------------------------------------------------
 
     def _array(self, value: Any) -> JSON:
         if id(value) not in self._seen:
             array = numpy.asarray(value)
-            if array.dtype.kind not in "biufc" or array.dtype.hasobject:
-                raise BundleError(f"{self._where or 'the program'} holds an array of {array.dtype}, not of numbers")
-            self.arrays[name := f"array{len(self.arrays)}"] = numpy.ascontiguousarray(array).reshape(array.shape)
+            entry: dict[str, JSON] = {"data": f"array{len(self.arrays)}"}
+            stored = numpy.ascontiguousarray(array).reshape(array.shape)
+            if not is_known(array):
+                if array.dtype.kind not in OF_BYTES:
+                    raise BundleError(f"{self._where or 'the program'} holds an array of {array.dtype}, not of numbers")
+                entry["dtype"], self.schema = array.dtype.str, 2
+                stored = numpy.frombuffer(stored.tobytes(), numpy.uint8).reshape(*array.shape, array.itemsize)
+            self.arrays[entry["data"]] = stored
             self._seen[id(value)] = (len(self.tensors), value)
-            self.tensors.append({"data": name})
+            self.tensors.append(entry)
         return self._seen[id(value)][0]
 
     def _tensor(self, value: Any, torch: Any) -> int:
@@ -143,17 +218,35 @@ class Encoder:
         if id(value) in self._seen:
             return self._seen[id(value)][0]
         kind = type(value)
-        if kind not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided or value.is_quantized:
-            raise BundleError(f"{self._where or 'the program'} holds a {kind.__qualname__} ({value.layout})")
+        if kind not in (torch.Tensor, torch.nn.Parameter) or value.is_quantized:
+            is_sub = not value.is_quantized
+            raise BundleError(
+                f"{self._where or 'the program'} holds {'a ' + kind.__qualname__ if is_sub else 'a quantized tensor'}, "
+                "and a bundle has plain tensors",
+                fixes=("save the capture by pickle",),
+            )
         entry: dict[str, JSON] = {"requires_grad": value.requires_grad, "parameter": kind is torch.nn.Parameter}
         if value.device.type == "meta":
             raise BundleError("weights on the meta device have no numbers to save")
-        if value.device.type != "cpu":
-            entry["device"] = str(value.device)
-        entry |= self._memory(value.detach(), torch)
+        if value.layout is not torch.strided:
+            entry |= self._sparse(value.detach(), torch)
+        else:
+            if value.device.type != "cpu":
+                entry["device"] = str(value.device)
+            entry |= self._memory(value.detach(), torch)
         self._seen[id(value)] = (len(self.tensors), value)
         self.tensors.append(entry)
         return len(self.tensors) - 1
+
+    def _sparse(self, value: Any, torch: Any) -> dict[str, JSON]:
+        """What a sparse tensor is made of."""
+        self.schema = 2
+        layout = str(value.layout).removeprefix("torch.")
+        if layout not in SPARSE:
+            raise BundleError(f"{self._where or 'the program'} holds a tensor of the layout {layout}")
+        parts = [self.value(getattr(value, name)()) for name in SPARSE[layout]]
+        is_coalesced = value.is_coalesced() if value.layout is torch.sparse_coo else None
+        return {"layout": layout, "parts": parts, "shape": list(value.shape), "coalesced": is_coalesced}
 
     def _memory(self, value: Any, torch: Any) -> dict[str, JSON]:
         """Where the numbers of a tensor are stored: as they are, or as a view of all numbers of its memory."""
@@ -161,17 +254,22 @@ class Encoder:
         key = (storage.data_ptr(), storage.nbytes(), value.dtype)
         whole = storage.nbytes() == value.numel() * value.element_size()
         if key in self._stored and storage.nbytes():
-            return {"data": self._stored[key], "stride": list(value.stride()), "offset": value.storage_offset(),
-                    "shape": list(value.shape)}  # fmt: skip
+            entry: dict[str, JSON] = {"data": self._stored[key]}
+            if not is_known(value):
+                entry["dtype"] = str(value.dtype).removeprefix("torch.")
+            place = {"stride": list(value.stride()), "offset": value.storage_offset(), "shape": list(value.shape)}
+            return entry | place
         is_free = bool(self._where) and self._where not in self.arrays
         name = self._stored[key] = self._where if is_free else f"#{len(self.arrays)}"
-        if whole and value.is_contiguous():
-            self.arrays[name] = value.cpu()
-            return {"data": name}
-        count = storage.nbytes() // value.element_size()
-        self.arrays[name] = torch.as_strided(value, (count,), (1,), 0).cpu()
-        return {"data": name, "stride": list(value.stride()), "offset": value.storage_offset(),
-                "shape": list(value.shape)}  # fmt: skip
+        entry = {"data": name}
+        if not (whole and value.is_contiguous() and is_known(value)):
+            entry |= {"stride": list(value.stride()), "offset": value.storage_offset(), "shape": list(value.shape)}
+            value = torch.as_strided(value, (storage.nbytes() // value.element_size(),), (1,), 0)
+        if not is_known(value):
+            entry["dtype"], self.schema = str(value.dtype).removeprefix("torch."), 2
+            value = value.resolve_conj().resolve_neg().view(torch.uint8)
+        self.arrays[name] = value.cpu()
+        return entry
 
     # ---- modules -------------------------------------------------------------------------------------------------
 
@@ -180,10 +278,20 @@ class Encoder:
         if id(module) in self._seen:
             return self._seen[id(module)][0]
         held = vars(module)
-        if any(held.get(name) for name in _HOOKS):
+        if isinstance(module, sys.modules["torch"].jit.ScriptModule):
+            place = len(self.modules)
+            self._seen[id(module)] = (place, module)
+            self.modules.append({})
+            self.modules[place]["program"] = self._scripted(module)
+            return place
+        if id(module) not in self.quiet and any(held.get(name) for name in _RUNNING):
             raise BundleError(
-                f"the module {path or 'itself'!r} has hooks, which a bundle cannot hold",
-                fixes=("remove the hooks before saving", "save the capture by pickle"),
+                f"the module {path or 'itself'!r} has hooks, and a bundle holds no functions of yours",
+                fixes=(
+                    "put what hooks of forward do into the graph: clew.trace(..., leaves=())",
+                    "remove the hooks before the capture",
+                    "save the capture by pickle",
+                ),
             )
         place = len(self.modules)
         self._seen[id(module)] = (place, module)
@@ -215,6 +323,18 @@ _PLAIN: dict[Any, Any] = {
     type(Ellipsis): ("ellipsis", lambda value: ()),
     SimpleNamespace: ("namespace", lambda value: (vars(value),)),
 }
+_TORCHSCRIPT = "clew.io.torchscript"
+"""What reads programs of TorchScript; it waits until there is one."""
+SPARSE = {
+    "sparse_coo": ("_indices", "_values"),
+    "sparse_csr": ("crow_indices", "col_indices", "values"),
+    "sparse_csc": ("ccol_indices", "row_indices", "values"),
+    "sparse_bsr": ("crow_indices", "col_indices", "values"),
+    "sparse_bsc": ("ccol_indices", "row_indices", "values"),
+}
+"""The layouts of sparse tensors, and the tensors that each is made of."""
+OF_BYTES = "cSUmM"
+"""Kinds of arrays whose bytes are stored, as safetensors has none of them: large complex numbers, texts and times."""
 _WATCHING = ("Variable", "Item", "Unchanged")
 """Classes of what guards look at; each tells the arguments that it is made of."""
 
@@ -222,7 +342,10 @@ _WATCHING = ("Variable", "Item", "Unchanged")
 class Decoder:
     """Reads values of one file."""
 
-    def __init__(self, manifest: JSON, weights: Weights, permissions: Permissions) -> None:
+    def __init__(
+        self, manifest: JSON, weights: Weights, permissions: Permissions, of_program: Callable[[JSON, Decoder], Any]
+    ) -> None:
+        self.of_program = of_program
         self.tensors: list[JSON] = manifest["tensors"]
         self.modules: list[JSON] = manifest["modules"]
         self.weights = weights
@@ -257,12 +380,19 @@ class Decoder:
     def array(self, place: JSON) -> Any:
         """An array of NumPy by its number."""
         if place not in self._arrays:
-            self._arrays[place] = self.weights.array(self.tensors[place]["data"])
+            entry = self.tensors[place]
+            found = self.weights.array(entry["data"])
+            if "dtype" in entry:
+                dtype = numpy.dtype(entry["dtype"])
+                if dtype.kind not in OF_BYTES or found.dtype != numpy.uint8 or found.shape[-1] != dtype.itemsize:
+                    raise BundleError("an array of the file has an impossible kind of numbers")
+                found = numpy.frombuffer(found, dtype).reshape(found.shape[:-1])
+            self._arrays[place] = found
         return self._arrays[place]
 
-    def of_torch(self, kind: str, held: JSON) -> Any:
-        """What programs of torch alone have: see ``TorchDecoder``."""
-        raise BundleError(f"the file has a {kind} of torch, but its program is of another framework")
+    def of_framework(self, kind: str, held: JSON) -> Any:
+        """What programs of torch or TensorFlow alone have: see ``TorchDecoder`` and ``TensorflowDecoder``."""
+        raise BundleError(f"the file has a {kind}, which programs of its framework do not have")
 
 
 def _jax(decoder: Decoder, held: JSON) -> Any:
@@ -276,8 +406,12 @@ def _range(decoder: Decoder, held: JSON) -> Any:
     return range(*decoder.parts(held))
 
 
-def _of_torch(kind: str, decoder: Decoder, held: JSON) -> Any:
-    return decoder.of_torch(kind, held)
+def _of_framework(kind: str, decoder: Decoder, held: JSON) -> Any:
+    return decoder.of_framework(kind, held)
+
+
+_OF_TORCH = ("tensor", "module", "device", "size", "Unchanged", "generator")
+_OF_TENSORFLOW = ("variable", "constant", "number type", "sizes")
 
 
 _READ: dict[str, Any] = {
@@ -292,10 +426,11 @@ _READ: dict[str, Any] = {
     "Item": lambda decoder, held: loaded_item(*decoder.parts(held)),
     "HolderPath": lambda decoder, held: HolderPath(*decoder.parts(held)),
     "SavedValue": lambda decoder, held: SavedValue(*decoder.parts(held)),
+    "program": lambda decoder, held: decoder.of_program(held, decoder),
     "class": Decoder.name,
     "name": Decoder.name,
     "weak": lambda decoder, held: weakref.ref(decoder.value(held)),
-    **{kind: functools.partial(_of_torch, kind) for kind in ("tensor", "module", "device", "size", "Unchanged")},
+    **{kind: functools.partial(_of_framework, kind) for kind in (*_OF_TORCH, *_OF_TENSORFLOW)},
     "array": Decoder.array,
     "scalar": lambda decoder, held: decoder.array(held)[()],
     "jax": _jax,

@@ -62,6 +62,11 @@ def write(arrays: dict[str, Any], path: Path) -> None:
             file.write(contents[name].data)
 
 
+def is_known(array: Any) -> bool:
+    """Whether safetensors has numbers of this kind."""
+    return bool(_code(array))
+
+
 def _code(array: Any) -> str:
     return _CODES.get(str(array.dtype).removeprefix("torch."), "")
 
