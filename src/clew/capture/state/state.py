@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from clew.capture.current_capture import current
-from clew.capture.guards.notes import Variable, require, require_length, require_type
+from clew.capture.guards.notes import Variable, expression_of, require, require_length, require_type
 from clew.capture.location import MISSING
 from clew.capture.patches import Patches
 from clew.capture.recording.inputs import Inputs
@@ -109,6 +109,8 @@ class State:
         self.histories = {} if histories is None else histories
         self.memory = Memory(inputs.recorder.is_end)
         self.entries: list[_Entry] = []
+        self._inner: list[tuple[StateListProxy, Any, list[Node], list[Any]]] = []
+        """Lists below lifted places that the program may only append to, with their guards and arrays."""
         self._groups: list[_Group] = []
         self._variables: list[tuple[Variable, Any, tuple[int, int]]] = []
         self._names: dict[int, dict[str, tuple[int, str]]] = {}
@@ -196,6 +198,7 @@ class State:
     def lift(self, slots: Iterable[Slot]) -> None:
         """Let these places enter the capture; they are put back with everything else."""
         inputs = self.inputs
+        inputs.is_history = self._is_held_in_one
         for slot in slots:
             before = entered = slot.variable.get()
             slot.existed = before is not MISSING
@@ -208,7 +211,10 @@ class State:
             if entered is not before:
                 slot.variable.put(entered)
                 self._settle(slot)
-            self.entries.append(_Entry(slot, before, entered, inputs.arrays[first:], inputs.write_checks()))
+            arrays, found, checks = list(inputs.arrays), list(inputs.histories), inputs.write_checks()
+            inputs.histories.clear()
+            self.entries.append(_Entry(slot, before, entered, arrays[first:], checks))
+            self._inner += [(one, place, checks[own], arrays[held]) for one, place, own, held in found]
             if slot.owner is not None and type(slot.owner).__flags__ & _HEAP_TYPE:
                 self._names.setdefault(id(slot.owner), {})[slot.variable.name] = slot.key
 
@@ -233,6 +239,15 @@ class State:
             return False
         named = {(id(place), name) for place, name, held in around.found if held is value}
         return named == {slot.key} and self.memory.met[id(value)] == 1
+
+    def _is_held_in_one(self, value: list[Any]) -> bool:
+        """Whether a container is the only way on which the program can come to a list in it."""
+        known = self.histories.get(id(value))
+        if known is None:
+            around = getattr(self.inputs.recorder, "surroundings", None)
+            is_named = around is None or any(held is value for _, _, held in around.found)
+            known = self.histories[id(value)] = not is_named and self.memory.met[id(value)] == 1
+        return known
 
     def changes(self, owners: Iterable[Any]) -> bool:
         """Whether the program changes attributes of one of these objects, as far as earlier runs have found out."""
@@ -433,6 +448,8 @@ class State:
         for entry, twin in zip(self.entries, other.entries, strict=True):
             if type(entry.entered) is StateListProxy and type(twin.entered) is StateListProxy:
                 entry.entered.seen = entry.entered.seen or twin.entered.seen
+        for (own, *_), (found, *_) in zip(self._inner, other._inner, strict=True):
+            own.seen = own.seen or found.seen
 
     def drop_unread(self) -> None:
         """Take away the guards on places that were set before they were read; guard the absence that was seen."""
@@ -443,13 +460,25 @@ class State:
                 unread = not entry.entered.seen
                 self._check_history(entry.slot, entry.entered)
             if unread:
-                dropped = {id(array) for array, _ in entry.arrays}
-                self.inputs.arrays = [pair for pair in self.inputs.arrays if id(pair[0]) not in dropped]
-                for node in entry.checks:
-                    graph.erase_node(node)
+                self._drop(entry.arrays, entry.checks)
             elif entry.before is MISSING:
                 text = f"there is no {entry.slot.label}"
                 graph.call_function(require, (entry.slot.exists(graph), False, text))
+
+        for history, place, checks, arrays in self._inner:
+            if not history.seen:
+                self._drop(arrays, checks)
+            elif history.place is not None:
+                count, node = list.__len__(history.original), self.inputs.recorder.resolve(place)
+                graph.call_function(require_length, (node, count, f"len({expression_of(node)}) == {count}"))
+
+    def _drop(self, arrays: list[Any], checks: list[Node]) -> None:
+        """Take away guards, those on arrays among them."""
+        dropped = {id(array) for array, _ in arrays}
+        self.inputs.arrays = [pair for pair in self.inputs.arrays if id(pair[0]) not in dropped]
+        for node in checks:
+            if node.graph is not None and not node._erased:
+                node.graph.erase_node(node)
 
     def _check_history(self, slot: Slot, history: StateListProxy) -> None:
         """Guard that a list is one, and how long it is if the program looked at it."""

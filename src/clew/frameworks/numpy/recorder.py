@@ -183,10 +183,15 @@ class NumpyRecorder(ExampleRecorder):
         return self.enter(value, _Lazy(self, value))
 
     def argument(self, value: Any) -> Any:
-        """What a node holds for a value; NumPy's own numbers, where they are constants, are literals."""
+        """What a node holds for a value; NumPy's own numbers, where they are constants, are literals. The node of an
+        array has its type, whoever has made it."""
         if isinstance(value, numpy.generic) and not is_traced(value):
             return value
-        return super().argument(value)
+        found = super().argument(value)
+        if type(found) is Node and found.value_type is None and issubclass(type(value), Scalar):
+            if self.is_array(value.plain):
+                self.note_type(found, value.plain)
+        return found
 
     def node_of(self, value: Any) -> Node:
         """The node of an array that is no proxy: one that came in, or that the surroundings hold."""
@@ -251,14 +256,6 @@ class NumpyRecorder(ExampleRecorder):
     def class_for(self, value: Any) -> Any:
         """The class of the proxy of a value; None for the usual one."""
         return None
-
-    def argument(self, value: Any) -> Any:
-        """What a node holds for a value; the node of an array has its type, whoever has made it."""
-        found = super().argument(value)
-        if type(found) is Node and found.value_type is None and issubclass(type(value), Scalar):
-            if self.is_array(value.plain):
-                self.note_type(found, value.plain)
-        return found
 
     def rely(self, reliance: Reliance) -> None:
         """The program may have seen what depends on this."""

@@ -162,7 +162,7 @@ class NumpySupport(Support):
     def is_data(self, value: Any) -> bool:
         """True for arrays, and for numbers that come out of them."""
         if not is_traced(value):
-            return isinstance(value, (numpy.ndarray, numpy.generic))
+            return isinstance(value, numpy.ndarray)  # a number of NumPy's was made of constants alone
         recorder = self.recorder
         return value.recorder is recorder and (
             recorder.options.dynamic or is_data(recorder.resolve(value.place), recorder)
