@@ -297,7 +297,7 @@ class _Uses:
         if not isinstance(node.ctx, ast.Load):
             return None, False
         if isinstance(parent, ast.Subscript) and node is parent.value and isinstance(parent.ctx, ast.Load):
-            key, is_needed = parent.slice, True
+            key, is_needed = parent.slice, not self._is_tried(parent)
         elif isinstance(parent, ast.Attribute) and parent.attr == "get":
             call = self._parents[parent]
             if isinstance(call, ast.Call) and parent is call.func and call.args and not call.keywords:
@@ -306,6 +306,24 @@ class _Uses:
             key = parent.left if parent.comparators == [node] else None
         is_text = isinstance(key, ast.Constant) and type(key.value) is str
         return (key.value, is_needed) if is_text else (None, False)
+
+
+    def _is_tried(self, node: ast.AST) -> bool:
+        """Whether the program goes on where an item is not there: a handler around it catches that."""
+        while node in self._parents:
+            inner, node = node, self._parents[node]
+            if isinstance(node, ast.Try) and inner in node.body:
+                if any(one.type is None or not _MISSING_KEY.isdisjoint(_name_of(one.type)) for one in node.handlers):
+                    return True
+        return False
+
+
+_MISSING_KEY = frozenset({"KeyError", "LookupError", "Exception", "BaseException"})
+
+
+def _name_of(kinds: ast.expr) -> set[str]:
+    """The names of the classes that a handler catches."""
+    return {one.id for one in ast.walk(kinds) if isinstance(one, ast.Name)}
 
 
 def _only_compares(pattern: ast.pattern) -> bool:

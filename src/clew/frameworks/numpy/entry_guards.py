@@ -163,9 +163,10 @@ class NumpyInputs(Inputs):
 
     def takes_list(self, value: Any, name: str) -> bool:
         """Whether a list may be of any length: the program only reads it, and its items are of one kind."""
-        if self.choices is None or name not in self.choices.asked().only_read or not value:
+        if type(value) not in (list, tuple) or not value or self.choices is None:
             return False
-        if type(value) is not list and (type(value) is not tuple or name not in self.choices.asked().read_alike):
+        asked = self.choices.asked()
+        if name not in (asked.only_read if type(value) is list else asked.read_alike):
             return False
         if id(value) in self.recorder.objects or self.recorder.identity.is_asked:
             return False
