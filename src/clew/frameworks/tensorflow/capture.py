@@ -98,7 +98,14 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
             result = fn(*args, **kwargs)
         else:
             _Capture(fn).build(args, kwargs)
-    graph, root = _until_known(fn, args, kwargs, options, Root())
+    try:
+        graph, root = _until_known(fn, args, kwargs, options, Root())
+    except ClewError:
+        raise
+    except Exception:
+        if options.keep and not unbuilt:
+            fn(*args, **kwargs)  # which raises the same error, and has done before what it does
+        raise
     if options.control_flow == "error" and any(is_control(node) for node in all_nodes(graph)):
         raise CaptureError("the program branches or loops on data", fixes=('control_flow="capture"',))
     if options.keep and not unbuilt:
