@@ -573,7 +573,8 @@ class _KeyOrder:
         if isinstance(node, _SEEING):
             return True
         if isinstance(node, (ast.For, ast.comprehension)):
-            return not (_is_range(node.iter) or (isinstance(node, ast.For) and _walks_no_keys(node)))
+            is_ordered = _is_range(node.iter) or self._gives_leaves(node.iter)
+            return not (is_ordered or (isinstance(node, ast.For) and _walks_no_keys(node)))
         if isinstance(node, ast.Assign):
             several = any(isinstance(one, (ast.Tuple, ast.List)) for one in node.targets)
             return several and not (isinstance(node.value, ast.Tuple) or self._is_of_framework(node.value))
@@ -588,6 +589,11 @@ class _KeyOrder:
         if isinstance(node, ast.Dict):
             return None in node.keys
         return isinstance(node, ast.Name) and node.id not in own and self._may_walk(node.id)
+
+    def _gives_leaves(self, value: ast.expr) -> bool:
+        """Whether a value is the list of the leaves of a nest, in the order in which the framework sorts keys."""
+        is_leaves = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
+        return is_leaves and value.func.attr in ("leaves", "tree_leaves") and self._is_of_framework(value)  # type: ignore[attr-defined]
 
     def _is_of_framework(self, value: ast.expr) -> bool:
         """Whether a value is what a function of the framework gives, or one that it has made."""

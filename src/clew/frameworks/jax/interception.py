@@ -205,6 +205,8 @@ class _Met:
 def _inferring(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     def infer(fun: Any, info: Any, args: Any, kwargs: Any) -> Any:
         recorder = current() if sys._getframe(1).f_code.co_name == private.CALLER else None
+        if recorder is not None and not recorder.open:  # a piece of the program runs on plain values
+            args, kwargs = recorder.concrete(args), recorder.concrete(kwargs)
         if recorder is None or not recorder.is_recording():
             return original(fun, info, args, kwargs)
         return _Met(recorder, info), None
