@@ -161,6 +161,12 @@ def in_cuda_graph(program: Call, *args: torch.Tensor) -> Call:
     return replay
 
 
+def _recognized(program: Call, *args: torch.Tensor) -> Call:
+    """Recorded after ``clew.recognize`` has put torch's fused functions in the place of their parts."""
+    made: Call = clew.compile(clew.recognize(clew.trace(program, args)), "cudagraphs")
+    return made
+
+
 def _by_clew(backend: str) -> Callable[..., Call]:
     return lambda program, *args: clew.compile(program, backend, args=args)
 
@@ -174,9 +180,17 @@ WAYS: dict[str, Callable[..., Call]] = {
     ),
     "capture": lambda program, *args: clew.trace(program, args),
     "clew.compile, cudagraphs": _by_clew("cudagraphs"),
+    "clew.recognize, cudagraphs": _recognized,
     "clew.compile, inductor": _by_clew("inductor"),
+    "clew.compile, inductor-cudagraphs": _by_clew("inductor-cudagraphs"),
 }
-_OF_A_GPU = ("CUDA graph by hand", "torch.compile, reduce-overhead", "clew.compile, cudagraphs")
+_OF_A_GPU = (
+    "CUDA graph by hand",
+    "torch.compile, reduce-overhead",
+    "clew.compile, cudagraphs",
+    "clew.recognize, cudagraphs",
+    "clew.compile, inductor-cudagraphs",
+)
 
 
 def _wait() -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from clew.backends.backward import backward, checkpoint
     from clew.backends.compile import compile
     from clew.backends.registry import Backend
-    from clew.frameworks.torch.new_values import fitted, with_item
+    from clew.frameworks.torch.functional_writes import fitted, with_item
     from clew.io.bundle.files import load, save
     from clew.io.decompose import decompose
     from clew.io.exported import from_exported
@@ -102,8 +102,8 @@ _LATE = {
     "convert_dtype": "clew.passes.convert_dtype",
     "functionalize": "clew.passes.functionalize",
     "remaining_writes": "clew.passes.functionalize",
-    "with_item": "clew.frameworks.torch.new_values",
-    "fitted": "clew.frameworks.torch.new_values",
+    "with_item": "clew.frameworks.torch.functional_writes",
+    "fitted": "clew.frameworks.torch.functional_writes",
     "inline_modules": "clew.passes.inline_modules",
     "place": "clew.passes.place",
     "recognize": "clew.passes.recognize",

@@ -14,9 +14,9 @@ import importlib
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
-from clew.capture.captured import Pins
+from clew.capture.captured import Example, Pins
 from clew.capture.current_capture import LOCK, original_of
 from clew.capture.interrupts import DeferredSignals
 from clew.capture.options import Options, check_callable, given, stateful_objects, stateful_parts, static_names
@@ -24,10 +24,9 @@ from clew.capture.symbolic.tracer import Tracer
 from clew.errors import CaptureError, a_or_an
 from clew.ir.guests import Guest
 from clew.runtime.choose import METHODS, framework_of, make_callable, make_captured, make_lazy, make_methods
-from clew.runtime.example import Example
 from clew.runtime.fast.module_fingerprint import Fingerprint
 from clew.runtime.framework_compilers import NativeFunction
-from clew.runtime.python_module import copy_with
+from clew.runtime.lazy import copy_with
 
 _TRANSLATION, _LAZY_TRANSLATION = "clew.translate.program", "clew.translate.lazy"
 """They wait until something is translated."""
@@ -160,22 +159,29 @@ def trace_graph(
         live=args is None and kwargs is None,
     )
 
-    parts = (arg_stateful_idxs, kwarg_stateful_idxs)
-    capture = functools.partial(_capture_graph, options, parts, to, return_backend_traced_fn)
+    wish = _Wish(options, arg_stateful_idxs, kwarg_stateful_idxs, to, return_backend_traced_fn)
+    capture = functools.partial(_capture_graph, wish)
     if args is None and kwargs is None:
         source = framework_of(fn, (), {}, to).package
         if to is not None and to != source:
-            here = functools.partial(_capture_graph, options, parts, None, False)
+            here = functools.partial(_capture_graph, wish._replace(to=None, native=False))
             return importlib.import_module(_LAZY_TRANSLATION).LazyTranslation(original_of(fn), here, source, to)
         return make_lazy(original_of(fn), capture)
     return capture(fn, *given(args, kwargs), keep=False)[0]
 
 
+class _Wish(NamedTuple):
+    """What ``trace_graph`` was asked for: options, places of stateful arguments, the framework, its compiler on top."""
+
+    options: Options
+    in_args: Sequence[Any] | None
+    in_kwargs: Sequence[Any] | None
+    to: str | None
+    native: bool
+
+
 def _capture_graph(
-    options: Options,
-    stateful: tuple[Sequence[Any] | None, Sequence[Any] | None],
-    to: str | None,
-    native: bool,
+    wish: _Wish,
     fn: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -183,10 +189,10 @@ def _capture_graph(
     keep: bool = True,
 ) -> tuple[Any, ...]:
     """A capture in the words of ivy: ``stateful`` parts of the arguments are looked up in this example."""
-    inside = stateful_parts(args, stateful[0], "arg_stateful_idxs")
-    inside += stateful_parts(kwargs, stateful[1], "kwarg_stateful_idxs")
-    found = options._replace(keep=keep, stateful_arguments=tuple(inside))
-    return _capture(fn, args, kwargs, found, to, native)
+    inside = stateful_parts(args, wish.in_args, "arg_stateful_idxs")
+    inside += stateful_parts(kwargs, wish.in_kwargs, "kwarg_stateful_idxs")
+    found = wish.options._replace(keep=keep, stateful_arguments=tuple(inside))
+    return _capture(fn, args, kwargs, found, wish.to, wish.native)
 
 
 def _check_wish(fn: Any, to: str | None, has_example: bool) -> None:

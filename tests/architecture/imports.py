@@ -7,6 +7,7 @@ Nothing is imported and nothing is run: only the syntax tree is looked at, so a 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,19 @@ FRAMEWORKS = {
     "tensorflow": ("tensorflow", "keras"),
 }
 # These rooms know no framework, not even for their annotations.
-FRAMEWORK_FREE_ROOMS = ("errors", "config", "tree", "ir", "codegen")
+FRAMEWORK_FREE_ROOMS = ("errors", "config", "tree", "ir", "codegen", "capture")
+NAMING = {
+    "clew.tree": "adopts the containers that torch's own registry knows, before a guest is asked for anything",
+    "clew.ir.guests": "the list of frameworks",
+    "clew.ir.literals": "which classes of frameworks text may construct: one policy for all of them",
+    "clew.ir.names": "packages that text may have imported, and modules of Clew's that have moved",
+    "clew.ir.permissions": "what the text of a graph may name: one policy for all frameworks",
+    "clew.ir.spellings": "a table of signatures and spellings by framework",
+    "clew.ir.text": "words of the notation, and an error that gives an example",
+}
+"""Files of these rooms that name a framework in their code nevertheless, each with the reason."""
+PROTOCOLS = frozenset({"__torch_function__"})
+"""Names of methods by which a framework asks foreign classes."""
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -129,6 +142,27 @@ def _dynamic_target(call: ast.Call) -> list[str]:
         return []
     argument = call.args[0]
     return [argument.value] if isinstance(argument, ast.Constant) and isinstance(argument.value, str) else []
+
+
+def frameworks_named(source: str) -> list[str]:
+    """Where code names a framework, in an identifier or a text that is no docstring: sentences with the line."""
+    tree = parsed(source)
+    found = [(line, word) for line, word in _words(tree) if word not in PROTOCOLS and _FRAMEWORK.search(word)]
+    return [f"line {line} names {word!r}" for line, word in sorted(found)]
+
+
+_FRAMEWORK = re.compile("|".join(FRAMEWORKS))
+
+
+def _words(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    bare = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
+            yield node.lineno, node.value
+        for field in ("id", "attr", "name", "arg", "module"):
+            word = getattr(node, field, None)
+            if isinstance(word, str):
+                yield getattr(node, "lineno", 0), word
 
 
 def broken_rules(module: str, imports: Iterable[Import]) -> list[str]:

@@ -45,6 +45,7 @@ IDEAS = {
     "translate.rows.torch_python": "one kind of rows",
     "translate.rows.torch_reductions": "one kind of rows",
     "translate.sources.torch_modules": "entering layers is a pass over the graph",
+    "backends.cuda_graphs": "a back end of its own, found by its name",
     "backends.compile": "a question of the public surface, one file each",
     "backends.backward": "a question of the public surface, one file each",
     "backends.checkpoint": "an algorithm: what to save of the forward pass, and what to compute again",
@@ -82,6 +83,7 @@ IDEAS = {
     "passes.fold_runs": "a pass, one file each",
     "passes.module_regions": "an analysis that passes stand on",
     "passes.storages": "an analysis that passes stand on",
+    "passes.gather": "an algorithm: nodes are brought together without changing what is computed",
     "runtime.folder": "the format on disk",
     "frameworks.tensorflow.function_traces": "what functions of TensorFlow go on with, whatever programs do",
     "runtime.package": "a format of its own, one file each",
@@ -119,9 +121,15 @@ def lines_of_functions(sources: Sources) -> Figures:
 
 
 def parameters_of_functions(sources: Sources) -> Figures:
-    """How many parameters each function has; `self` is none."""
-    counted = ((name, [one.arg for one in _all(node)]) for name, node in _functions(sources))
+    """How many parameters each function has; `self` is none, and neither are the options of the public surface."""
+    counted = ((name, [one.arg for one in _all(node, _is_public(name))]) for name, node in _functions(sources))
     return {name: len(set(names) - {"self", "cls"}) for name, names in counted}
+
+
+def _is_public(name: str) -> bool:
+    """Whether a function is one that users call: what it takes by keyword alone is an option, held by `surface.txt`."""
+    room, _, own = name.partition(".")
+    return room == "api" and not own.startswith("_") and "." not in own
 
 
 def untyped_collaborators(sources: Sources) -> Figures:
@@ -195,10 +203,10 @@ def _inside(node: ast.AST, path: str) -> Iterator[tuple[str, ast.FunctionDef | a
         yield from _inside(child, name)
 
 
-def _all(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
+def _all(function: ast.FunctionDef | ast.AsyncFunctionDef, without_options: bool = False) -> list[ast.arg]:
     named = function.args
     packed = [parameter for parameter in (named.vararg, named.kwarg) if parameter is not None]
-    return [*named.posonlyargs, *named.args, *named.kwonlyargs, *packed]
+    return [*named.posonlyargs, *named.args, *(() if without_options else named.kwonlyargs), *packed]
 
 
 def _is_untyped(node: ast.AST) -> bool:

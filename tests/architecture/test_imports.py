@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.architecture.imports import (
+    FRAMEWORK_FREE_ROOMS,
+    NAMING,
     Import,
     broken_rules,
     find_cycle,
+    frameworks_named,
     imports_of,
     module_name,
+    room_of,
     runtime_edges,
 )
 from tests.architecture.project import PACKAGE, SOURCE, python_files
@@ -33,6 +37,28 @@ def sources() -> dict[str, str]:
 
 def test_every_module_keeps_the_rules() -> None:
     assert [sentence for name, text in sources().items() for sentence in rules_broken_by(name, text)] == []
+
+
+def test_rooms_without_frameworks_name_none() -> None:
+    free = {name: text for name, text in sources().items() if room_of(name) in FRAMEWORK_FREE_ROOMS}
+    found = {name: sentences for name, text in free.items() if (sentences := frameworks_named(text))}
+    assert {name: sentences for name, sentences in found.items() if name not in NAMING} == {}
+    assert NAMING.keys() - found.keys() == set(), "exceptions that nobody needs any more"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('KINDS = {"torch"}', ["line 1 names 'torch'"]),
+        ("def torch_call():\n    pass", ["line 1 names 'torch_call'"]),
+        ('x = guest("jax").array', ["line 1 names 'jax'"]),
+        ("from tensorflow import function", ["line 1 names 'tensorflow'"]),
+        ('"""As torch does it."""\n# torch\nx = 1', []),
+        ("class A:\n    def __torch_function__(self): ...", []),
+    ],
+)
+def test_names_of_frameworks_in_code_are_seen(source: str, expected: list[str]) -> None:
+    assert frameworks_named(source) == expected
 
 
 def test_no_modules_import_each_other_in_a_ring() -> None:

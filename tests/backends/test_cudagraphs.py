@@ -7,6 +7,7 @@ are, and which guards wait. The recording itself is torch's.
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch import nn
 
 import clew
 from clew.backends.cuda_graphs import CudaGraphs, Recorded, Recording
+from clew.backends.inductor import RecordedInductor
 
 
 class OnCpu(Recording):
@@ -61,7 +63,7 @@ class OnCpu(Recording):
 def clean(run: Callable[..., Any]) -> Iterator[None]:
     """Undo what a run writes into the tensors that it works on: recording does nothing on a GPU."""
     held = [cell.cell_contents for cell in run.__closure__ or ()]
-    tensors = [tensor for one in held for tensor in (*one.static, *one.read)]
+    tensors = [tensor for one in held for tensor in one.used]
     before = [tensor.clone() for tensor in tensors]
     yield
     for tensor, value in zip(tensors, before, strict=True):
@@ -191,3 +193,96 @@ def test_what_is_refused() -> None:
     made, _ = compiled(writing, both[:2], torch.randn(2))
     with pytest.raises(clew.ClewError, match="lie in the same memory"):
         made(both[:2], both[2:])
+
+
+class Cache:
+    """What a decoder keeps, in an object that is no module."""
+
+    def __init__(self, length: int) -> None:
+        self.length = torch.zeros((), dtype=torch.int64)
+        self.keys = torch.zeros(length, 2)
+
+    def update(self, key: torch.Tensor) -> torch.Tensor:
+        place = torch.arange(len(key)) + self.length
+        self.length.add_(len(key))
+        try:
+            self.keys.index_copy_(0, place, key)
+        except NotImplementedError:
+            self.keys[place] = key
+        return self.keys
+
+
+class Decoder(nn.Module):
+    """Two layers, each with a cache that it writes into under an ``except``, and a block without gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+        self.caches = [Cache(6), Cache(6)]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            scale = x.abs().mean() + 1
+        for layer, cache in zip(self.layers, self.caches, strict=True):
+            x = layer(x / scale)
+            x = x + cache.update(x).sum(0)
+        return x
+
+
+def states(model: Any) -> list[torch.Tensor]:
+    return [tensor.clone() for cache in model.caches for tensor in (cache.length, cache.keys)]
+
+
+def test_a_decoder_with_a_cache_is_one_recording_that_writes_where_the_cache_lies() -> None:
+    torch.manual_seed(0)
+    model = Decoder()
+    original = copy.deepcopy(model)
+    made, recording = compiled(model, torch.randn(1, 2))
+    assert made.code.count("segment_") == 1
+    for _ in range(4):
+        x = torch.randn(1, 2)
+        torch.testing.assert_close(made(x), original(x))
+        torch.testing.assert_close(states(model), states(original))
+    assert (recording.recorded, recording.launched) == (1, 4)
+
+
+def test_a_cache_that_moves_is_found_again_and_one_that_always_moves_is_copied() -> None:
+    torch.manual_seed(0)
+    original = Decoder()
+    made, recording = compiled(copy.deepcopy(original), torch.randn(1, 2))
+    for _ in range(6):
+        for one in (made, original):
+            for cache in one.caches:
+                cache.keys, cache.length = cache.keys.clone(), cache.length.clone()
+        x = torch.randn(1, 2)
+        torch.testing.assert_close(made(x), original(x))
+        torch.testing.assert_close(states(made), states(original))
+    assert 1 < recording.recorded <= 4
+
+
+def test_a_call_under_an_except_that_fails_in_a_segment_is_a_guard_that_failed() -> None:
+    model = Decoder()
+    made, _ = compiled(model, torch.randn(1, 2))
+    for _ in range(6):
+        made(torch.randn(1, 2))
+    before = states(model)
+    with pytest.raises(clew.GuardError, match="index"):
+        made(torch.randn(1, 2))
+    torch.testing.assert_close(states(model)[:2], before[:2])
+
+
+def test_kernels_of_inductor_are_recorded() -> None:
+    recording = OnCpu()
+    cache = torch.zeros(4)
+
+    def program(x: torch.Tensor, cache: torch.Tensor) -> torch.Tensor:
+        cache.add_(x.exp())
+        return (x * 2 + cache).sum()
+
+    made = clew.compile(program, RecordedInductor(recording), (torch.ones(4), torch.zeros(4)))
+    wanted = torch.zeros(4)
+    for _ in range(3):
+        x = torch.randn(4)
+        torch.testing.assert_close(made(x, cache), program(x, wanted))
+        torch.testing.assert_close(cache, wanted)
+    assert (recording.recorded, recording.launched) == (1, 3)

@@ -1,4 +1,4 @@
-"""Many damaged bundles: ``python -m tests.io.mutations [COUNT]``; all must load or raise an error of Clew's.
+"""Many damaged bundles and texts: ``python -m tests.io.mutations [COUNT]``; all must load or raise an error of Clew's.
 
 Watches what the process does meanwhile (an audit hook), and how much memory it takes.
 """
@@ -26,11 +26,16 @@ def main() -> None:
         for name in CASES:
             (Path(folder) / name).mkdir()
             paths[name] = saved(name, Path(folder) / name)[1]
+        before = _peak()
         for start in track(range(0, count, _STEP), description="mutations"):
             path = list(paths.values())[start // _STEP % len(paths)]
             refused += check_mutations(path, range(start, start + _STEP))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    print(f"{count} mutations: {refused} refused, {count - refused} loaded, nothing else; at most {peak} MB of memory")
+    memory = f"at most {_peak()} MB of memory, {before} MB of it before the first"
+    print(f"{count} mutations: {refused} refused, {count - refused} loaded, nothing else; {memory}")
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 
 if __name__ == "__main__":

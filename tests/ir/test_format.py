@@ -12,6 +12,7 @@ import pytest
 from clew.ir.control_flow import cond
 from clew.ir.format import listing, table
 from clew.ir.graph import Graph
+from clew.ir.guards import Guard
 from clew.ir.types import ArrayType
 
 
@@ -111,3 +112,11 @@ def modular() -> Graph:
 def test_the_listing_has_types_modules_and_bodies() -> None:
     assert str(modular()) == repr(modular()) == LISTED
     assert listing(modular(), 2).splitlines()[-1] == "    # and 3 more nodes: print(graph) shows all"
+
+
+def test_a_guard_tells_sets_in_one_order() -> None:
+    words = {f"word{number}" for number in range(8)}
+    told = ", ".join(repr(word) for word in sorted(words))
+    assert Guard("keys", "equals", words, "value").expression == f"'keys' == {{{told}}}"
+    assert Guard("keys", "equals", frozenset(words), "value").expression == f"'keys' == frozenset({{{told}}})"
+    assert Guard("keys", "equals", set(), "value").expression == "'keys' == set()"

@@ -104,3 +104,16 @@ def test_a_long_graph_needs_no_deep_stack():
         value = graph.call_function(operator.add, (value, 1))
     graph.output(value)
     assert clew.Interpreter(clew.GraphModule(nn.Module(), graph)).run(0) == 20_000
+
+
+def test_an_error_leaves_the_with_blocks_around_it() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad(), torch.autocast("cpu"):
+            return x.reshape(2)
+
+    captured = clew.trace(program, (torch.ones(2),))
+    assert torch.is_grad_enabled()
+    with pytest.raises(RuntimeError, match="shape"):
+        clew.Interpreter(captured).run(torch.ones(3))
+    assert torch.is_grad_enabled()
+    assert not torch.is_autocast_enabled("cpu")

@@ -14,7 +14,7 @@ import numpy
 import pytest
 import torch
 
-from clew.ir.lookup import MOVED, NotFound, find, name_for
+from clew.ir.names import MOVED, NotFound, find, name_for
 from tests.strategies import Colour, user_function
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 import clew
-from clew.ir.node_list import listed, order_of
+from clew.ir.node import listed, order_of
 
 
 def _chain(size: int) -> clew.Graph:

@@ -239,7 +239,7 @@ def test_only_vouched_packages_are_imported(tmp_path: Path, monkeypatch: pytest.
         "torch.import_ir_module", "torch.jit.load", "torch.ops.load_library", "torch.ops.aten.from_file",
         "torch.compile", "numpy.load", "numpy.ndarray.tofile", "numpy.lib.npyio.os.system", "jax.numpy.load",
         "jax.pure_callback", "tensorflow.raw_ops.ReadFile", "tensorflow.py_function", "operator.attrgetter",
-        "typing.get_type_hints", "clew.load", "clew.ir.lookup.find", "clew.passes.simplify._rule",
+        "typing.get_type_hints", "clew.load", "clew.ir.names.find", "clew.passes.simplify._rule",
         "clew.runtime.build.compile_function", "clew.capture.patches.Patches", "torch.nn.Module.__reduce__",
     ],
 )  # fmt: skip

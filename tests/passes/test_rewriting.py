@@ -110,12 +110,16 @@ class Parts(nn.Module):
         normed = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
         return self.g * normed.to(x.dtype)
 
+    def gelu(self, x):
+        by_tanh = 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))))
+        return by_tanh, x * 0.5 * (1 + torch.erf(x / math.sqrt(2.0)))
+
     def rotary_embedding(self, x):
         cos, sin = x.cos(), x.sin()
         return x * cos + torch.cat((-x[..., 2:], x[..., :2]), dim=-1) * sin
 
 
-FUSED = ["linear", "layer_norm", "rms_norm", "scaled_dot_product_attention", "rotary_embedding"]
+FUSED = ["linear", "layer_norm", "rms_norm", "gelu", "scaled_dot_product_attention", "rotary_embedding"]
 
 
 @pytest.mark.parametrize("name", FUSED)

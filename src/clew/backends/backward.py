@@ -20,9 +20,9 @@ from clew.backends.checkpoint import Checkpoints, bytes_of
 from clew.backends.joint import Program, program_of, trace
 from clew.backends.joint_graph import Halves, Joint, cut, is_given, joint_of, saved_of
 from clew.errors import BackendError, GuardError, NoExample
-from clew.ir.addressing import path_pattern
 from clew.ir.graph import Graph
 from clew.ir.guards import evaluate
+from clew.ir.module_calls import path_pattern
 from clew.runtime.function import HoldsGraph
 from clew.runtime.lazy import LazyGraph
 from clew.runtime.torch_captured import CapturedFunction

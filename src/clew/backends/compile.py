@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from clew.api import trace
 from clew.backends.partition import ISLAND, partition
 from clew.backends.registry import Backend, backend_named
+from clew.capture.bytecode.try_blocks import attempted_effect
+from clew.codegen.with_blocks import blocks_of
 from clew.errors import BackendError
 from clew.ir.arguments import bodies_of
 from clew.ir.control_flow import is_control
@@ -72,6 +76,7 @@ def compiled(captured: Any, backend: Backend, fallback: bool) -> Any:
     twin = _twin(prepared)
     make = functools.partial(backend.segment, fallback=fallback)
     backend.arrange(twin.graph, twin.graph.owning_module)
+    twin.keep_plans()
     with opened(twin) as graphs:
         count = 0
         for graph in graphs:
@@ -100,10 +105,28 @@ def _reasons(graph: Graph, backend: Backend) -> dict[Node, str]:
     for node in graph.nodes:
         found[node] = _plumbing(node)
         if not found[node] and node.op.startswith("call"):
-            found[node] = node.meta.get("opaque") or _common_reason(node) or backend.reason_against(node)
-            if found[node]:
-                node.meta[ISLAND] = found[node]
+            found[node] = node.meta.get("opaque") or _common_reason(node, backend) or backend.reason_against(node)
+    _take_blocks(graph, backend, found)
+    for node, reason in found.items():
+        if reason and not _plumbing(node):
+            node.meta[ISLAND] = reason
     return found
+
+
+def _take_blocks(graph: Graph, backend: Backend, reasons: dict[Node, str]) -> None:
+    """Take away what is held against the beginning and the end of ``with`` blocks that one segment may have whole."""
+    for start, end in reversed(blocks_of(graph.nodes).ends.items()):
+        manager = start.args[0]
+        if not isinstance(manager, Node) or not backend.takes_block(manager) or set(manager.users) != {start, end}:
+            continue
+        inside = list(itertools.takewhile(lambda node, end=end: node is not end, _nodes_after(manager)))  # type: ignore[misc]
+        if not any(reasons[node] for node in inside if node is not start):
+            reasons.update(dict.fromkeys((manager, start, end), ""))
+
+
+def _nodes_after(node: Node) -> Iterator[Node]:
+    while (node := node.next).op != "root":
+        yield node
 
 
 def _plumbing(node: Node) -> str:
@@ -114,11 +137,12 @@ def _plumbing(node: Node) -> str:
     return "a part of the result" if is_building else ""
 
 
-def _common_reason(node: Node) -> str:
+def _common_reason(node: Node, backend: Backend) -> str:
     if is_control(node):
         return "a branch or loop is Python's; its sides are compiled"
     if bodies_of(node):
         return "it is given a function"
     if node.op == "call_function" and sets_state(node.target):
         return "it sets state of the program"
-    return "nobody vouches for what it does" if effect_of(node) is Effect.UNKNOWN else ""
+    effect = attempted_effect(node) if backend.takes_attempts else effect_of(node)
+    return "nobody vouches for what it does" if effect is Effect.UNKNOWN else ""

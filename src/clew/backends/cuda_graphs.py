@@ -68,9 +68,20 @@ class Recording:
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
+        with torch.cuda.graph(graph, pool=self._pool), _without_kept_casts():
             results = run()
         return graph.replay, results
+
+
+@contextmanager
+def _without_kept_casts() -> Iterator[None]:
+    """Casts that autocast makes in here are made anew outside: their memory is the graph's."""
+    keeps = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_cache_enabled(keeps)
 
 
 class CudaGraphs(TorchBackend):
@@ -78,6 +89,7 @@ class CudaGraphs(TorchBackend):
 
     name = "cudagraphs"
     takes_symbols = False
+    needs_fakes = False
 
     def __init__(self, recording: Recording | None = None) -> None:
         self.recording = recording or Recording()
@@ -99,6 +111,11 @@ class CudaGraphs(TorchBackend):
             output.prepend(check)
 
     def compiled(self, flat: Flat, fakes: list[Any], mode: Any, example: list[Any]) -> Callable[..., Any]:
+        self.check(flat, example)
+        return _Launch(self.recording, flat, example)
+
+    def check(self, flat: Flat, example: list[Any]) -> None:
+        """Raise if a segment cannot be recorded with such arguments."""
         if torch.is_grad_enabled() and any(one.requires_grad for one in example):
             raise BackendError(
                 "cudagraphs has no backward pass, and something here requires gradients",
@@ -116,7 +133,6 @@ class CudaGraphs(TorchBackend):
         sharing = [one for place, one in enumerate(given) for other in example[:place] if share(one, other)]
         if flat.writes and sharing:
             raise BackendError("a segment writes into its arguments, and two of them lie in the same memory")
-        return _Launch(self.recording, flat, example)
 
 
 class _Launch:
@@ -125,19 +141,38 @@ class _Launch:
     def __init__(self, recording: Recording, flat: Flat, example: list[torch.Tensor]) -> None:
         self.recording, self.flat = recording, flat
         self.static = [_like(one) for one in example[: flat.given]]
-        self.read: list[torch.Tensor] = []
+        """Memory of the graph that takes copies of what is given."""
+        self.moves = 0
+        self.used: list[torch.Tensor] = []
         self.places: list[int] = []
         self._record(example)
 
+    @property
+    def copied(self) -> list[int]:
+        """The places of what is copied: all that is given but what is written into, a cache say, which is used where it
+        lies, as weights are, unless it lies elsewhere again and again."""
+        in_place = self.flat.written if self.moves < _MOVES else ()
+        return [place for place in range(self.flat.given) if place not in in_place]
+
     def _record(self, example: Sequence[torch.Tensor]) -> None:
-        """Record the work on the weights as they lie now."""
+        """Record the work on the tensors that are used where they lie as they lie now."""
         with self.recording.apart(), torch.no_grad():
-            copies = [_like(one).copy_(one) for one in example]
+            copies = [_like(one).copy_(one) if self._may_be_written(place, one) else one.detach()
+                      for place, one in enumerate(example)]  # fmt: skip
             self.views = ResultViews(copies, self.flat.run(*copies))  # kernels are chosen and loaded by now
-        self.read = [one.detach() for one in example[self.flat.given :]]
-        self.places = [one.data_ptr() for one in self.read]
+        self.used = [one.detach() for one in example]
+        for place in self.copied:
+            self.used[place] = self.static[place].copy_(self.used[place])
+        self.places = [one.data_ptr() for one in self.used]
+        for place in self.copied:
+            self.places[place] = 0
         with torch.no_grad():
-            self.launch, self.results = self.recording.record(lambda: self.flat.run(*self.static, *self.read))
+            self.launch, self.results = self.recording.record(lambda: self.flat.run(*self.used))
+
+    def _may_be_written(self, place: int, tensor: torch.Tensor) -> bool:
+        """Whether a run may write into one of the tensors that it is given or reads; into weights it does not."""
+        is_weight = place >= self.flat.given and isinstance(tensor, torch.nn.Parameter)
+        return self.flat.writes and (not is_weight or place in self.flat.written)
 
     def __call__(self, *given: torch.Tensor) -> Sequence[torch.Tensor]:
         if self.recording.is_recording():
@@ -146,16 +181,26 @@ class _Launch:
             return self._launched(given)
 
     def _launched(self, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        if [one.data_ptr() for one in given[self.flat.given :]] != self.places:
+        places = [one.data_ptr() for one in given]
+        copied = self.copied
+        for place in copied:
+            places[place] = 0
+        if places != self.places:
+            self.moves += places[: self.flat.given] != self.places[: self.flat.given]
             self._record(given)
+            copied = self.copied
         with torch.no_grad():
-            for static, one in zip(self.static, given, strict=False):
-                static.copy_(one)
+            for place in copied:
+                self.static[place].copy_(given[place])
             self.launch()
             if self.flat.writes:
-                for static, one in zip(self.static, given, strict=False):
-                    one.copy_(static)
+                for place in copied:
+                    given[place].copy_(self.static[place])
             return self.views.made(given, lambda place: _like(self.results[place]).copy_(self.results[place]))
+
+
+_MOVES = 3
+"""What is written into, and has moved so often, is copied from then on."""
 
 
 def _like(tensor: torch.Tensor) -> torch.Tensor:

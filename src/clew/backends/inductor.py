@@ -15,6 +15,7 @@ import torch
 from torch._guards import TracingContext, tracing
 from torch._inductor.compile_fx import compile_fx
 
+from clew.backends.cuda_graphs import CudaGraphs
 from clew.backends.torch_backend import TorchBackend
 from clew.backends.torch_segment import Flat
 
@@ -28,6 +29,19 @@ class Inductor(TorchBackend):
         with tracing(TracingContext(mode)):
             found: Any = compile_fx(fx_module(flat, len(fakes)), fakes, config_patches=_OPTIONS)
         return found  # type: ignore[no-any-return]
+
+
+class RecordedInductor(CudaGraphs):
+    """Kernels of Inductor, recorded once and launched as a whole."""
+
+    name = "inductor-cudagraphs"
+    needs_fakes = True
+
+    def compiled(self, flat: Flat, fakes: list[Any], mode: Any, example: list[Any]) -> Callable[..., Any]:
+        self.check(flat, example)
+        with torch.no_grad():
+            made = Inductor().compiled(flat, fakes, mode, example)
+        return super().compiled(flat._replace(run=lambda *given: tuple(made(*given))), fakes, mode, example)
 
 
 _OPTIONS = {"fallback_random": True}

@@ -11,8 +11,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from clew.capture.bytecode.try_blocks import attempted_effect
 from clew.capture.state.slots import ROOT
-from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.node import Node
@@ -56,7 +56,12 @@ def _computes(node: Node) -> bool:
     """Whether a node is work for a back end, and no mere fact; parts of what another one gave are none."""
     if node.target is operator.getitem and isinstance(node.args[0], Node) and not _has_array(node.args[0].value_type):
         return False
-    return _has_array(node.value_type) or node.op == "call_module" or effect_of(node) is Effect.WRITE
+    if node.target in _BLOCK or any(user.target in _BLOCK for user in node.users):
+        return True  # a block is taken whole
+    return _has_array(node.value_type) or node.op == "call_module" or attempted_effect(node) is Effect.WRITE
+
+
+_BLOCK = ("__enter__", "__exit__")
 
 
 def _has_array(kind: Type | None) -> bool:

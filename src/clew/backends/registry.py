@@ -21,12 +21,14 @@ _OWN = {
     "python": "clew.backends.registry.Python",
     "inductor": "clew.backends.inductor.Inductor",
     "cudagraphs": "clew.backends.cuda_graphs.CudaGraphs",
+    "inductor-cudagraphs": "clew.backends.inductor.RecordedInductor",
     "xla": "clew.backends.xla.Xla",
     "onnxruntime": "clew.backends.onnx_runtime.OnnxRuntime",
 }
 _NEEDS = {
     "inductor": ("torch",),
     "cudagraphs": ("torch",),
+    "inductor-cudagraphs": ("torch",),
     "xla": ("jax",),
     "onnxruntime": ("torch", "onnx", "onnx_ir", "onnxscript", "onnxruntime"),
 }
@@ -37,6 +39,8 @@ class Backend:
     """What a back end tells of itself. ``segment`` is all that one of another package must define."""
 
     name = ""
+    takes_attempts = False
+    """Whether segments may have calls whose errors the program catches."""
     keeps_all = False
     """Whether the program stays as it is: there is nothing to compile."""
 
@@ -54,6 +58,10 @@ class Backend:
     def reason_against(self, node: Node) -> str:
         """Why a node stays in Python; empty if a segment may have it."""
         return ""
+
+    def takes_block(self, manager: Node) -> bool:
+        """Whether a segment may have a whole ``with`` block of this context manager."""
+        return False
 
     def reads_attributes(self, root: Any, path: str) -> bool:
         """Whether segments read this attribute of the program themselves, instead of being given its value."""

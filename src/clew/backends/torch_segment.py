@@ -29,7 +29,8 @@ from torch.nn.utils.stateless import _reparametrize_module
 from clew import tree
 from clew.backends.partition import ISLAND, inner_graph
 from clew.backends.torch_attributes import Attributes, Moved
-from clew.errors import BackendError
+from clew.capture.bytecode.try_blocks import attempted, refused_attempt
+from clew.errors import BackendError, ClewError
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
@@ -99,6 +100,8 @@ class Flat(NamedTuple):
     """So many of the tensors and numbers, the first ones, were given; the others are read of the program."""
     writes: bool = False
     """Whether it writes into what is there."""
+    written: tuple[int, ...] = ()
+    """The places of what it is seen to write into."""
 
 
 class Torn(Exception):
@@ -304,8 +307,8 @@ class TorchSegment:
         return fakes, mode, sources
 
     def _compiled(self, program: Program, inputs: Inputs, kinds: list[Any]) -> Variant:
-        fakes, mode, sources = self._fakes(inputs, kinds)
-        symbolic = [fake for fake, kind in zip(fakes, kinds, strict=True) if kind is not None]
+        fakes, mode, sources = self._fakes(inputs, kinds) if self.engine.needs_fakes else ([], None, [])
+        symbolic = [fake for fake, kind in zip(fakes, kinds, strict=bool(fakes)) if kind is not None]
         tensors = [place for place, kind in enumerate(kinds) if isinstance(kind, list)]
         numbers = [place for place, kind in enumerate(kinds) if kind is True]
         rest = [place for place, kind in enumerate(kinds) if kind is None]
@@ -319,21 +322,38 @@ class TorchSegment:
         order = sorted((*tensors, *numbers))
         example = [inputs.leaves[place] for place in order]
         root = getattr(self.graph.owning_module, "_self", None)
-        writes = any(effect_of(node, root) is Effect.WRITE for node in self.graph.nodes)
+        writes = any(effect_of(attempted(node), root) is Effect.WRITE for node in self.graph.nodes)
         given = sum(place < inputs.given for place in order)
-        made = self.engine.compiled(Flat(run, program.count, given, writes), symbolic, mode, example)
+        written = tuple(number for number, place in enumerate(order) if place in program.written)
+        made = self.engine.compiled(Flat(run, program.count, given, writes, written), symbolic, mode, example)
         tests = (torch._C._dynamo.guards.GlobalStateGuard(), _tensor_tests(inputs.leaves, tensors, kinds, writes))
         constants = [(place, inputs.leaves[place]) for place in rest]
-        holds = _conditions(mode, symbolic, sources)
+        holds = None if mode is None else _conditions(mode, symbolic, sources)
         finish = program.finisher()
 
-        def call(leaves: list[Any]) -> Any:
+        def plain_call(leaves: list[Any]) -> Any:
             return finish(made(*[leaves[place] for place in order]))
 
+        tries = any(attempted(node) is not node for node in self.graph.nodes)
+        call = _refusing(plain_call, self.name) if tries else plain_call
         return Variant(call, tensors, numbers, constants, inputs.structure, inputs.settings, tests, holds)
 
 
 _NESTS = (list, tuple, dict, torch.Size)
+
+
+def _refusing(call: Callable[[list[Any]], Any], name: str) -> Callable[[list[Any]], Any]:
+    """The same call, with a guard's error where it fails: the program catches errors of some of what is in it."""
+
+    def attempted_call(leaves: list[Any]) -> Any:
+        try:
+            return call(leaves)
+        except ClewError:
+            raise
+        except Exception as error:
+            raise refused_attempt(f"a call in {name}", error) from error
+
+    return attempted_call
 
 
 def _first_line(error: BaseException) -> str:
@@ -430,12 +450,16 @@ class Program:
         self.graph, self.root, self.attributes, self.inputs = graph, root, attributes, inputs
         self.structure: Any = None
         self.constants: list[Any] = []
+        self.written: set[int] = set()
+        """The places of what is seen to be written into; kernels that write statistics do so unseen."""
 
     def try_on_fakes(self, leaves: list[Any], mode: FakeTensorMode) -> None:
         """Raise ``Torn`` for the first node that cannot be run on fake tensors; find out what is given back."""
+        before = [_version(leaf) for leaf in leaves]
         with mode:
             found, self.structure = tree.flatten(self._run(leaves, _Checking))
         self.constants = [None if _is_symbolic(leaf) else (leaf,) for leaf in found]
+        self.written = {place for place, leaf in enumerate(leaves) if _version(leaf) != before[place]}
 
     @property
     def count(self) -> int:
@@ -474,6 +498,11 @@ class Program:
                 if tensors:
                     stack.enter_context(_reparametrize_module(self.attributes.layers[path], tensors))
             return kind(self.root, self.graph, attributes, self.attributes.layers).run(*values)
+
+
+def _version(leaf: Any) -> int | None:
+    """How often a tensor has been written; None if nobody counts."""
+    return leaf._version if isinstance(leaf, torch.Tensor) and not leaf.is_inference() else None
 
 
 def _is_symbolic(leaf: Any) -> bool:

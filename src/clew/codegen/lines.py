@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -90,28 +90,17 @@ class Commentator:
     used; ``asking`` if it only asks whether guards hold.
     """
 
-    def __init__(
-        self,
-        verbose: bool = False,
-        include_stride: bool = False,
-        include_device: bool = False,
-        colored: bool = False,
-        expanded_def: bool = False,
-        shown: bool = False,
-        asking: bool = False,
-        inline: bool = False,
-        modules: bool | None = None,
-        **others: Any,
-    ) -> None:
-        self.verbose = verbose
-        self.shown = shown
-        self.asking = asking
-        self.inline = inline
-        self.modules = inline if modules is None else modules
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.verbose = bool(options.get("verbose"))
+        self.shown = bool(options.get("shown"))
+        self.asking = bool(options.get("asking"))
+        self.inline = bool(options.get("inline"))
+        modules = options.get("modules")
+        self.modules = self.inline if modules is None else modules
         self._module = ""
-        self.include_stride = include_stride
-        self.include_device = include_device
-        self.colored = colored
+        self.include_stride = bool(options.get("include_stride"))
+        self.include_device = bool(options.get("include_device"))
+        self.colored = bool(options.get("colored"))
         self._last = ""
 
     def around(self, node: Node, name: str, text: str) -> list[str]:

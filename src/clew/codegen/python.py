@@ -139,7 +139,7 @@ class CodeGen:
             plan.frees.clear()
             scope.owner, scope.equals, scope.is_shown = options.get("owner"), "=", True
             scope.variables = variables
-        draft = self._draft(nodes, root_module, scope, plan, Commentator(**options))
+        draft = self._draft(nodes, root_module, scope, plan, Commentator(options))
         texts, owners = self._body(draft)
         is_long = bool(options.get("shown")) and sum(map(len, draft.signature())) > _WIDEST_DEFINITION
         extra = _accepted(self.gen_fn_def, expanded_def=options.get("expanded_def", is_long))

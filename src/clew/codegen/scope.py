@@ -19,9 +19,9 @@ import types
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from clew.ir.guests import CUSTOMARY_NAMES, IMPORTED_WHOLE
 from clew.ir.literals import Speller
-from clew.ir.lookup import name_for
-from clew.ir.names import Namespace
+from clew.ir.names import Namespace, name_for
 from clew.ir.node import Node
 
 
@@ -156,13 +156,10 @@ class Locals:
 
 # ---- objects ---------------------------------------------------------------------------------------------------------
 
-_WHOLE_PACKAGES = frozenset({"torch", "operator", "math", "numpy", "jax", "tensorflow", "typing", "collections"})
+_WHOLE_PACKAGES = IMPORTED_WHOLE | {"operator", "math", "typing", "collections"}
 
 VARIABLES = "variables_of_function"
 """The attribute by which the root of a function tells which of its attributes are variables of the original."""
-
-_CUSTOMARY = {"tensorflow": "tf"}
-"""Names under which everybody imports a package."""
 
 
 def quoted(text: str) -> str:
@@ -367,7 +364,7 @@ class Scope:
         alias = self._packages.get(name)
         if alias is None:
             package = sys.modules[name]
-            alias = _CUSTOMARY.get(name, name)
+            alias = CUSTOMARY_NAMES.get(name, name)
             alias = alias if alias not in self.names else self.names.create_name(alias, package)
             self._packages[name] = alias
             self.imports[f"import {name}" + (f" as {alias}" if alias != name else "")] = None

@@ -18,6 +18,8 @@ from clew.ir.source import hide_folder
 
 PACKAGES = {"torch": "TorchGuest", "jax": "JaxGuest", "tensorflow": "TensorflowGuest", "numpy": "NumpyGuest"}
 """The class of each framework's guest, in the file ``guest`` of its folder."""
+SYMBOLIC = "torch"
+"""The framework with a tracer of its own that works on proxies: torch.fx."""
 PARTS = {"jaxlib": "jax"}
 """Packages whose values belong to a framework of another name."""
 
@@ -42,6 +44,6 @@ def _waker(package: str) -> Callable[[], Guest]:
 
 
 for _package in PACKAGES:
-    register(_package, _waker(_package))
+    register(_package, _waker(_package), is_symbolic=_package == SYMBOLIC)
 for _part, _package in PARTS.items():
     register(_part, _waker(_package))

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from clew.ir.arguments import Reference, bodies_of
+from clew.ir.arguments import FLAT, Reference, bodies_of
 from clew.ir.control_flow import CONTROL, Loop, choose, control_of
 from clew.ir.guests import Effect, guest_of, present
 from clew.ir.types import ArrayType, ListType, TupleType
@@ -215,3 +215,46 @@ def resolve(root: Any, path: str) -> Any:
         if root is None:
             return None
     return root
+
+
+# ---- the effects of all nodes of a graph, asked once for equal calls -------------------------------------------------
+#
+# Frameworks answer what a call does from its function and arguments, which takes time; a large graph makes few
+# different calls. The cache key is the target, the literals, and for nodes the annotations and types at their places:
+# all that a framework can know of a node ahead of a run.
+
+
+class KnownEffects:
+    """Answers like ``effect_of``; the answers for plain calls of functions and methods are kept."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, tuple[Effect, Any]] = {}
+
+    def of(self, node: Any, root: Any = None) -> Effect:
+        """The effect of running ``node``."""
+        key = _key(node)
+        if key is None:
+            return effect_of(node, root)
+        try:
+            found = self._known.get(key)
+        except TypeError:  # an annotation without a hash
+            return effect_of(node, root)
+        if found is None:
+            found = self._known[key] = effect_of(node, root), node  # which keeps alive what the key knows by identity
+        return found[0]
+
+
+def _key(node: Any) -> Any:
+    """What alike calls have in common; None for nodes that are asked about one by one."""
+    if node.op not in ("call_function", "call_method") or node.kwargs or not FLAT.issuperset(map(type, node.args)):
+        return None
+    target = node.target if isinstance(node.target, str) else id(node.target)
+    return node.op, target, tuple(map(_key_of_argument, node.args))
+
+
+def _key_of_argument(item: Any) -> Any:
+    return _known_of(item) if isinstance(item, Reference) else (type(item), repr(item))
+
+
+def _known_of(node: Any) -> Any:
+    return node.type, node.value_type

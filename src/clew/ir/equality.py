@@ -16,7 +16,7 @@ from clew.ir.arguments import Reference
 from clew.ir.graph import Graph
 from clew.ir.guards import Call
 from clew.ir.guests import guest_of
-from clew.ir.lookup import is_same_object
+from clew.ir.names import is_same_object
 from clew.ir.node import Node
 
 _Pairs = dict[Any, Any]

@@ -18,19 +18,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clew.errors import CodegenError, ErasedNode, ForeignNode, OutputCount, StillUsed
-from clew.ir.addressing import find
 from clew.ir.arguments import FLAT, Body, map_aggregate, map_arg, nested_graphs, with_bodies
 from clew.ir.effects import is_impure, resolve
 from clew.ir.format import listing, table, wants_colour
 from clew.ir.gc_pause import CollectorPaused
 from clew.ir.guards import Carried, Guard, Guards
-from clew.ir.memo import Memo
-from clew.ir.names import Namespace, snake_case
+from clew.ir.module_calls import find
+from clew.ir.names import Memo, Namespace, snake_case
 from clew.ir.node import (
     Node,
+    NodeList,
+    Order,
     check_opcode,
     drop_inputs,
     make_node,
+    order_of,
     set_meta,
     set_next,
     set_position,
@@ -38,7 +40,6 @@ from clew.ir.node import (
     set_source,
     set_type,
 )
-from clew.ir.node_list import NodeList, Order, order_of
 from clew.ir.pickling import pack, unpack
 from clew.ir.verify import verify
 

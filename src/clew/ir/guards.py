@@ -178,6 +178,9 @@ def _spelled_value(value: Any) -> str:
     """A plain value as it is written, an object with a name by that."""
     if isinstance(value, (FunctionType, BuiltinFunctionType, type)):
         return value.__qualname__
+    if type(value) in (set, frozenset) and value:  # in an order that is the same in each process
+        items = ", ".join(sorted(map(_spelled_value, value)))
+        return f"{{{items}}}" if type(value) is set else f"frozenset({{{items}}})"
     return repr(value) if type(value).__module__ == "builtins" else str(value)
 
 

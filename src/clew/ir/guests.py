@@ -16,6 +16,10 @@ from weakref import WeakKeyDictionary, ref
 
 FRAMEWORK_PACKAGES = frozenset({"torch", "numpy", "jax", "jaxlib", "tensorflow", "keras"})
 """The packages of frameworks, whether they are there or not."""
+IMPORTED_WHOLE = FRAMEWORK_PACKAGES - {"jaxlib", "keras"}
+"""Those whose functions users write behind the name of the package: ``import torch``, and then ``torch.relu``."""
+CUSTOMARY_NAMES = {"tensorflow": "tf"}
+"""Names under which everybody imports a package."""
 
 
 class Effect(enum.Enum):
@@ -36,6 +40,8 @@ class Guest:
     array_class: type | None = None
     proxy_class: type | None = None
     """The framework's own class of symbolic values."""
+    stream_classes: tuple[type, ...] = ()
+    """Classes of generators of random numbers."""
     constant_classes: tuple[type, ...] = ()
     """Classes of plain values that a graph may hold as arguments."""
     plain_modules: frozenset[str] = frozenset()
@@ -147,6 +153,14 @@ class Guest:
     def version_of(self, value: Any) -> int | None:
         """How often an array was written to; None where nobody counts."""
         return None
+
+    def follows_stream(self, kind: type) -> bool:
+        """Whether the framework's own recorder looks after iterators and generators of this class."""
+        return False
+
+    def is_without_memory(self, kind: type) -> bool:
+        """Whether arrays of this class have no memory: the framework's own tracer passes them through code instead."""
+        return False
 
     def has_data(self, value: Any) -> bool:
         """Whether an array holds numbers, or only says how many there would be."""
@@ -263,9 +277,26 @@ _wakers: dict[str, Callable[[], Guest]] = {}
 _awake: dict[str, Guest] = {}
 
 
-def register(package: str, wake: Callable[[], Guest]) -> None:
-    """Announce the framework ``package``; ``wake`` is called when it is first needed."""
+_symbolic: list[str] = []
+
+
+def register(package: str, wake: Callable[[], Guest], is_symbolic: bool = False) -> None:
+    """Announce the framework ``package``; ``wake`` is called when it is first needed. One that ``is_symbolic`` has a
+    tracer of its own, whose proxies ours stand in for."""
     _wakers[package] = wake
+    if is_symbolic:
+        _symbolic.append(package)
+
+
+def symbolic_guest() -> Guest | None:
+    """The guest of the framework whose own tracer's proxies ours stand in for."""
+    package = _symbolic[0] if _symbolic else ""
+    return _awake.get(package) or guest(package)
+
+
+def follows_stream(kind: type) -> bool:
+    """Whether the recorder of a framework looks after iterators and generators of this class by its own means."""
+    return any(found.follows_stream(kind) for found in _awake.values())
 
 
 def guest(package: str) -> Guest | None:

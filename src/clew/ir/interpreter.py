@@ -71,8 +71,10 @@ class Interpreter:
                 continue
             try:
                 self.env[node] = self.run_node(node)
-            except Exception as error:
-                self._add_note(error, node)
+            except BaseException as error:
+                self._leave_blocks(error, node)
+                if isinstance(error, Exception):
+                    self._add_note(error, node)
                 raise
             if node in self.user_to_last_uses:
                 for used in self.user_to_last_uses[node]:
@@ -80,6 +82,22 @@ class Interpreter:
             if node.op == "output":
                 return self.env[node]
         return None
+
+    def _leave_blocks(self, error: BaseException, failed: Node) -> None:
+        """Leave the ``with`` blocks around a node that has failed, from the innermost outwards."""
+        around: list[Node] = []
+        for node in self.graph.nodes:
+            if node is failed:
+                break
+            manager = node.args[0] if node.op == "call_method" and node.args else None
+            if not isinstance(manager, Node):
+                continue
+            if node.target == "__enter__" and any(user.target == "__exit__" for user in manager.users):
+                around.append(manager)
+            elif node.target == "__exit__" and manager in around:
+                del around[around.index(manager) :]
+        for manager in reversed([node for node in around if node in self.env]):
+            self.env[manager].__exit__(type(error), error, error.__traceback__)
 
     def _check(self, guards: tuple[Guard, ...]) -> None:
         """Raise unless the guards of the graph hold for the inputs."""

@@ -24,10 +24,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from clew.errors import NotAllowed, TextError
-from clew.ir import lookup
 from clew.ir.arguments import Reference
 from clew.ir.guests import guest_of
-from clew.ir.lookup import DOTTED
+from clew.ir.names import DOTTED, OPEN_PACKAGES, NotFound, find, name_for
 
 NameOf = Callable[[Any], str]
 
@@ -324,9 +323,7 @@ def may_construct(kind: Any, name: str) -> bool:
 class Reader(Scanner):
     """Reads one value after another from a text."""
 
-    def __init__(
-        self, text: str, objects: Mapping[str, Any] | None = None, find: Callable[[str], Any] = lookup.find
-    ) -> None:
+    def __init__(self, text: str, objects: Mapping[str, Any] | None = None, find: Callable[[str], Any] = find) -> None:
         super().__init__(text)
         self.objects: Mapping[str, Any] = {} if objects is None else objects
         self._find = find
@@ -532,7 +529,7 @@ class Reader(Scanner):
         if name not in self._named:
             try:
                 self._named[name] = self._find(name)
-            except lookup.NotFound as error:
+            except NotFound as error:
                 raise self.fault(f"{name} is not known: {error}", place, fixes=["correct the name"]) from error
             except NotAllowed as error:
                 raise self.fault(error.what, place, why=error.why, fixes=error.fixes) from None
@@ -571,7 +568,7 @@ def annotation_text(annotation: Any) -> str | None:
 
 
 def _name(value: Any) -> str:
-    name = lookup.name_for(value)
+    name = name_for(value)
     if name is None:
         raise _Unnamed(repr(value))
     return name
@@ -630,7 +627,7 @@ def _may_subscript(kind: Any) -> bool:
     if isinstance(kind, type) and issubclass(kind, typing.Generic):
         return True
     module = getattr(kind, "__module__", None)
-    return isinstance(module, str) and module.partition(".")[0] in lookup.OPEN_PACKAGES
+    return isinstance(module, str) and module.partition(".")[0] in OPEN_PACKAGES
 
 
 class AnnotationReader(Reader):

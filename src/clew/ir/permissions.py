@@ -16,10 +16,10 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from clew.errors import NotAllowed
-from clew.ir import lookup
 from clew.ir.effects import is_known
 from clew.ir.format import qualified_name
 from clew.ir.guards import Call, Guard
+from clew.ir.names import NotFound, find
 from clew.ir.node import Node
 
 FRAMEWORKS = ("torch", "numpy", "jax", "tensorflow")
@@ -156,8 +156,8 @@ class Permissions:
                 return self.records[name]
             raise self.refused(name)
         try:
-            found = lookup.find(name, [name.partition(".")[0]])
-        except lookup.NotFound:
+            found = find(name, [name.partition(".")[0]])
+        except NotFound:
             if name in self.records:
                 return self.records[name]
             raise
@@ -321,15 +321,15 @@ def _is_public(package: str, name: str) -> bool:
 
 def _is_operation(name: str) -> bool:
     try:
-        lookup.find(f"torch._C._VariableFunctions.{name}")
-    except lookup.NotFound:
+        find(f"torch._C._VariableFunctions.{name}")
+    except NotFound:
         return False
     return True
 
 
 def _owner(name: str, found: Any) -> str | None:
     """The name of the module or class from which a name takes its last part, whatever the way to it is called."""
-    owner = lookup.find(name.rpartition(".")[0], [name.partition(".")[0]])
+    owner = find(name.rpartition(".")[0], [name.partition(".")[0]])
     if isinstance(owner, ModuleType):
         return owner.__name__
     return f"{owner.__module__}.{owner.__qualname__}" if isinstance(owner, type) else None

@@ -25,7 +25,7 @@ from clew.errors import GraphError
 from clew.ir.arguments import FLAT, Reference, all_nodes, map_aggregate
 from clew.ir.gc_pause import CollectorPaused
 from clew.ir.guests import FRAMEWORK_PACKAGES
-from clew.ir.lookup import OPEN_PACKAGES, NotFound, find, name_for
+from clew.ir.names import OPEN_PACKAGES, NotFound, find, name_for
 from clew.ir.node import Node, set_source, set_type
 
 if TYPE_CHECKING:

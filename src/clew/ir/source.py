@@ -99,6 +99,11 @@ def is_hidden(code: CodeType) -> bool:
     return known
 
 
+def is_of_framework(code: CodeType) -> bool:
+    """True for code of the frameworks that have woken."""
+    return is_hidden(code) and not code.co_filename.startswith(PACKAGE_FOLDER)
+
+
 def is_hidden_file(filename: str) -> bool:
     """True for a file of Clew or of a framework that has woken."""
     return filename.startswith(tuple(_hidden_folders))

@@ -21,7 +21,7 @@ from clew.ir.arguments import Reference
 from clew.ir.effects import pure, resolve
 from clew.ir.format import qualified_name
 from clew.ir.guests import Effect, guest_of, package_of, present
-from clew.ir.lookup import NotFound, find
+from clew.ir.names import NotFound, find
 from clew.ir.node import Node
 from clew.ir.types import ArrayType, Type
 

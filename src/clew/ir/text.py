@@ -29,9 +29,8 @@ from clew.ir.gc_pause import CollectorPaused
 from clew.ir.graph import Graph
 from clew.ir.guards import KINDS, TESTS, Attribute, Call, Expression, Guard
 from clew.ir.literals import STRING, AnnotationReader, Speller, annotation_text
-from clew.ir.lookup import DOTTED, name_for
-from clew.ir.node import Node
-from clew.ir.node_list import listed
+from clew.ir.names import DOTTED, name_for
+from clew.ir.node import Node, listed
 from clew.ir.permissions import FRAMEWORKS, Permissions
 from clew.ir.source import SourceLine
 from clew.ir.types import ObjectType, Type, parse_type, read_type, type_of

@@ -27,8 +27,7 @@ from clew.errors import (
 from clew.ir.arguments import with_bodies
 from clew.ir.control_flow import check_control
 from clew.ir.guests import guest_of
-from clew.ir.node import Node, check_opcode
-from clew.ir.node_list import order_of
+from clew.ir.node import Node, check_opcode, order_of
 
 if TYPE_CHECKING:
     from clew.ir.graph import Graph

@@ -19,7 +19,7 @@ from clew.ir.gc_pause import CollectorPaused
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
 from clew.ir.node import Node
-from clew.passes.gather import Memory
+from clew.ir.shared_memory import SharedMemory
 from clew.passes.program import ProgramT, opened
 
 _BUILTINS = frozenset(
@@ -45,7 +45,7 @@ class _Sharing:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.memory = Memory(graph)
+        self.memory = SharedMemory(graph)
         self.written: set[Any] = set()
         self.returned: set[Any] = set()
         self.first: dict[Any, Node] = {}

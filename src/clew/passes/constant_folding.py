@@ -25,8 +25,8 @@ from clew.ir.graph import Graph
 from clew.ir.guards import Attribute, Call, Guard, is_guard
 from clew.ir.guests import Effect, guest_of
 from clew.ir.node import Node
+from clew.ir.shared_memory import OUTSIDE, SharedMemory, written_array
 from clew.passes.common_subexpressions import is_repeatable
-from clew.passes.gather import OUTSIDE, Memory, written_array
 from clew.passes.program import ProgramT, Root, add_guards, graph_in, opened, put_in_place
 
 LIMIT = 64 * 2**20
@@ -77,7 +77,7 @@ class _Folding:
 
     def __init__(self, graph: Graph, root: Root, budget: _Budget) -> None:
         self.graph, self.root, self.budget = graph, root, budget
-        self.memory = Memory(graph)
+        self.memory = SharedMemory(graph)
         self.values: dict[Node, Any] = {}
         self.sources: dict[Node, frozenset[str]] = {}
         self.written = [node for node in graph.nodes if self._has_effect(node)]

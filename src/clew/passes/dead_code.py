@@ -16,7 +16,7 @@ from clew.ir.graph import Graph
 from clew.ir.guards import Guard
 from clew.ir.guests import Effect
 from clew.ir.node import Node
-from clew.passes.gather import OUTSIDE, Memory, written_array
+from clew.ir.shared_memory import OUTSIDE, SharedMemory, written_array
 from clew.passes.modes import flags_of
 from clew.passes.program import ProgramT, add_guards, graph_in, mode_guard, opened
 
@@ -44,7 +44,7 @@ class _Liveness:
 
     def __init__(self, graph: Graph, modes: bool) -> None:
         self.graph = graph
-        self.memory = Memory(graph)
+        self.memory = SharedMemory(graph)
         self.flags: dict[Node, list[str]] = {}
         """The flags of nodes that have an effect only while one is on."""
         self.private: dict[object, list[Node]] = {}

@@ -55,7 +55,7 @@ class _Slice:
     def __init__(self, graph: Graph, root: Any, wanted: list[Node], ends: dict[Node, int], cuts: set[Node]) -> None:
         self.graph, self.root, self.ends, self.cuts = graph, root, ends, cuts
         self.wanted = {node: ends.get(node, len(graph.nodes)) for node in wanted}
-        self.memory = SharedMemory(graph, root)
+        self.memory = SharedMemory(graph, root, inputs_apart=True)
         self.places = self.memory.places
         self.kept: set[Node] = set()
         self.dropped: list[Node] = []
@@ -119,11 +119,11 @@ class _Slice:
 
     def _is_read_behind(self, writer: Node) -> bool:
         """Whether a node writes into memory of which the part reads afterwards."""
-        groups = {self.memory.group(one) for one in self.memory.writes[writer]}
+        groups = {self.memory.find(one) for one in self.memory.writes[writer]}
         place = self.places[writer]
         for node in self.kept:
             made = self.ends.get(node, self.places[node]) if node in self.cuts else self.places[node]
-            if made < place and self.memory.group(node) in groups:
+            if made < place and self.memory.find(node) in groups:
                 if self.wanted.get(node, -1) > place:
                     return True
                 if any(user in self.kept and self.places[user] > place for user in node.users):

@@ -32,8 +32,8 @@ from clew.ir.graph import Graph
 from clew.ir.guards import guard, is_guard, referred_paths
 from clew.ir.guests import Effect
 from clew.ir.node import Node
+from clew.ir.shared_memory import OUTSIDE, SharedMemory
 from clew.ir.types import ArrayType
-from clew.passes.gather import OUTSIDE, Memory
 from clew.passes.program import ProgramT, Root, add_guards, graph_in, mode_guard, opened
 
 _PAIRS: dict[type, tuple[Any, int]] = {
@@ -118,7 +118,7 @@ def _are_weights(nodes: list[Any]) -> bool:
         return False
     if not all(isinstance(one, torch.Tensor) for one in found) or len({(one.dtype, one.device) for one in found}) != 1:
         return False
-    memory = Memory(nodes[0].graph)
+    memory = SharedMemory(nodes[0].graph)
     outside = memory.find(OUTSIDE)
     writes = [one for one, effect in memory.effect.items() if effect in (Effect.WRITE, Effect.UNKNOWN)]
     return not any(outside in memory.touched(one) for one in writes if not is_guard(one))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from clew.frameworks.torch.new_values import apart
+from clew.frameworks.torch.functional_writes import apart
 from clew.ir.arguments import all_nodes, map_arg
 from clew.ir.control_flow import Branch, Loop, control_of, give_values, inputs_of, output_of, returned
 from clew.ir.effects import sets_state

@@ -11,145 +11,20 @@ Reading an attribute gives the same object wherever it stands, so such reads nev
 
 from __future__ import annotations
 
-import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from clew.ir.effects import resolve
 from clew.ir.graph import Graph
-from clew.ir.guests import Effect, guest_of, present
+from clew.ir.guests import Effect
 from clew.ir.node import Node
-from clew.ir.spellings import is_surely_array
-from clew.ir.types import ArrayType, ScalarType
-from clew.passes.effect_cache import KnownEffects
-
-_READS = ("placeholder", "get_attr")
-OUTSIDE = "outside"
-
-# Functions and methods whose result is always new memory, in every framework that has one of that name.
-_NEW_MEMORY = frozenset(
-    "sub rsub truediv div matmul mm bmm addmm baddbmm linear bilinear conv1d conv2d conv3d conv_transpose1d "
-    "conv_transpose2d conv_transpose3d neg pow exp log sqrt rsqrt sigmoid tanh erf sin cos relu gelu silu softmax "
-    "log_softmax layer_norm group_norm clone eq ne lt le gt ge cat concat stack embedding where floordiv "
-    "zeros ones full empty arange zeros_like ones_like full_like empty_like rand randn abs argmax argmin mean prod std "
-    "sum var with_item".split()
-)
-_WITHOUT_MEMORY = tuple(map(ScalarType, ("bool", "int", "float", "complex", "str")))
-"""Types of values that share no memory with others; what was None in the example may be an array in another call."""
-_OWN = ("_operator", "clew")
-_SEQUENCES_TOO = frozenset({"add", "mul"})
-_NEW_MEMORY_MODULES = ("Linear", "Conv", "BatchNorm", "LayerNorm", "GroupNorm", "Embedding", "Sigmoid", "Tanh", "GELU")
-
-
-class Memory:
-    """Which memory each node may touch: the values of a graph in classes that may overlap in memory."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.root = graph.owning_module
-        self.parent: dict[Any, Any] = {OUTSIDE: OUTSIDE}
-        self.arrays: set[Node] = set()
-        self.effect: dict[Node, Effect] = {}
-        self._effects = KnownEffects()
-        self.attributes = {id(resolve(self.root, node.target)) for node in graph.nodes if node.op == "get_attr"}
-        for node in graph.nodes:
-            self._place(node)
-
-    def _place(self, node: Node) -> None:
-        self.parent[node] = node
-        effect = self.effect[node] = self._effects.of(node)
-        if node.op in _READS or effect is Effect.UNKNOWN:
-            self.join(node, OUTSIDE)
-        if effect is Effect.NONE and self._makes_array(node):
-            self.arrays.add(node)
-        elif node.op != "output":
-            for used in self._shared(node):
-                self.join(node, used)
-
-    def _shared(self, node: Node) -> Iterable[Node]:
-        """The inputs whose memory the value may share: of an in-place call the one that it writes to."""
-        if node.value_type in _WITHOUT_MEMORY:
-            return ()
-        written = written_array(node, self.arrays)
-        if node.op == "call_function" and getattr(node.target, "__name__", "") == "fitted" and len(node.args) == 2:
-            written = node.args[0]
-        if written is None:
-            return [used for used in node._inputs if used.value_type not in _WITHOUT_MEMORY]
-        self.arrays.add(node)
-        return [written]
-
-    def _makes_array(self, node: Node) -> bool:
-        """True when the value is a number or array of its own; adding and multiplying could also be of sequences."""
-        if node.op == "call_module":
-            module = type(resolve(self.root, node.target))
-            return guest_of(module) is not None and module.__name__.startswith(_NEW_MEMORY_MODULES)
-        name = node.target
-        if node.op == "call_function":
-            if getattr(node.target, "__module__", "") not in _OWN and guest_of(node.target) is None:
-                return False
-            name = getattr(node.target, "__name__", "").partition(".")[0]
-        if isinstance(node.value_type, ArrayType) and name in _SEQUENCES_TOO:
-            return True
-        numeric = any(type(value) is float or (type(value) is Node and value in self.arrays) for value in node.args)
-        return name in _NEW_MEMORY or (name in _SEQUENCES_TOO and numeric)
-
-    def find(self, value: Any) -> Any:
-        """The representative of the class of a value."""
-        top = value
-        while self.parent[top] is not top:
-            top = self.parent[top]
-        while self.parent[value] is not top:
-            self.parent[value], value = top, self.parent[value]
-        return top
-
-    def join(self, one: Any, other: Any) -> None:
-        self.parent[self.find(one)] = self.find(other)
-
-    def touched(self, node: Node) -> set[Any]:
-        """The classes of memory that running ``node`` may read or write."""
-        classes = {self.find(value) for value in (node, *node.all_input_nodes)}
-        if node.op == "call_module":
-            module = resolve(self.root, node.target)
-            state = [*_members(module, "parameters"), *_members(module, "buffers")]
-            tokens = {id(value) for value in state or [module]}  # the root holds them all, so no id is used twice
-            classes |= tokens
-            if tokens & self.attributes:
-                classes.add(self.find(OUTSIDE))
-        return classes
-
-
-_IN_PLACE_OPERATORS = frozenset(
-    getattr(operator, name)
-    for name in "iadd iand ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem".split()
-)
-
-
-def written_array(node: Node, arrays: Container[Node] = ()) -> Node | None:
-    """The array that a call writes into, if that is all that it does; its value, if it has one, is that array.
-
-    ``arrays`` are nodes that are known to be arrays, besides those whose types say so.
-    """
-    if node.op not in ("call_function", "call_method") or not node.args:
-        return None
-    first = node.args[0]
-    if type(first) is not Node or not (first in arrays or is_surely_array(first)):
-        return None
-    if node.op == "call_function" and getattr(node.target, "__module__", "") == "_operator":
-        return first if node.target in _IN_PLACE_OPERATORS else None
-    name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
-    is_known = "out" not in node.kwargs and any(guest.only_writes_first(name) for guest in present())
-    return first if is_known else None
-
-
-def _members(module: Any, kind: str) -> Iterable[Any]:
-    listed = getattr(module, kind, None)
-    return listed() if callable(listed) else ()
+from clew.ir.shared_memory import READS, SharedMemory
 
 
 class Footprint:
     """The effects of a growing set of nodes, summed up so that the next node is compared with all of them at once."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: SharedMemory) -> None:
         self.memory = memory
         self.nodes: set[Node] = set()
         self.effects: set[Effect] = set()
@@ -167,7 +42,7 @@ class Footprint:
 
     def holds_back(self, node: Node) -> bool:
         """True when ``node`` must stay behind some node of the set."""
-        if node.op in _READS or not self.nodes:
+        if node.op in READS or not self.nodes:
             return False
         return not self.nodes.isdisjoint(node.all_input_nodes) or self.conflicts(node)
 
@@ -190,13 +65,13 @@ class Gatherer:
         self.graph = graph
         self.place: dict[Node, float] = {node: float(index) for index, node in enumerate(graph.nodes)}
         self.block: dict[Node, list[Node]] = {}
-        self._memory: Memory | None = None
+        self._memory: SharedMemory | None = None
         self._impure: list[float] | None = None
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> SharedMemory:
         if self._memory is None:
-            self._memory = Memory(self.graph)
+            self._memory = SharedMemory(self.graph)
         return self._memory
 
     def gather(self, nodes: list[Node]) -> list[Node] | None:

@@ -19,12 +19,11 @@ from clew.capture.guards.notes import CHECKS
 from clew.capture.recording.outputs import rebuild, rebuild_mapping
 from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.control_flow import is_control
-from clew.ir.effects import may_reshape
+from clew.ir.effects import KnownEffects, may_reshape
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
 from clew.ir.node import Node
 from clew.ir.types import ScalarType
-from clew.passes.effect_cache import KnownEffects
 
 _FACTS = frozenset({"shape", "dtype", "device"})
 

@@ -1,8 +1,8 @@
 """Recognition: torch's fused functions in the place of the parts that they are written out in.
 
 A graph or a captured torch program comes in, is changed in place and returned; branches and loops are searched too.
-Found are ``linear``, ``layer_norm``, ``rms_norm``, ``scaled_dot_product_attention`` and rotary embeddings, however
-their parts are spelled; the patterns are data (``PATTERNS``), and ``only`` chooses among them. A fused function
+Found are ``linear``, ``layer_norm``, ``rms_norm``, ``gelu``, ``scaled_dot_product_attention`` and rotary embeddings,
+however their parts are spelled; the patterns are data (``PATTERNS``), and ``only`` chooses among them. A fused function
 computes the same but for rounding, and casts around a norm stay where they are. Where it would mean something else for
 values of another kind than the pattern's, that is excluded: weights are parameters of the size of the last axis, a mask
 that is added is floating for every input that the guards let in, and finite.
@@ -75,6 +75,19 @@ def _rms_norm(x: Any, w: Any, eps: Any) -> Any:
 
 def _norm_alone(x: Any, eps: Any) -> Any:
     return x * torch.rsqrt((x**2).mean(-1, keepdim=True) + eps)
+
+
+def _half_of(x: Any, part: Any) -> Any:
+    return any_of(x * 0.5, 0.5 * x) * any_of(part + 1, part + 1.0)
+
+
+def _gelu(x: Any) -> Any:
+    return _half_of(x, torch.erf(any_of(x / math.sqrt(2), x * math.sqrt(0.5))))
+
+
+def _gelu_by_tanh(x: Any) -> Any:
+    cube = any_of(torch.pow(x, 3), torch.pow(x, 3.0))
+    return _half_of(x, torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * cube)))
 
 
 def _products(q: Any, k: Any) -> Any:
@@ -172,6 +185,8 @@ PATTERNS = (
     ),
     Pattern("rms_norm", _rms_norm, lambda x, w, eps: F.rms_norm(x, w.shape, w, eps), ("w",), ("eps",)),
     Pattern("rms_norm", _norm_alone, lambda x, eps: F.rms_norm(x, x.shape[-1:], None, eps), (), ("eps",), (), "rsqrt"),
+    Pattern("gelu", _gelu, lambda x: F.gelu(x), (), (), ("x",), "erf"),
+    Pattern("gelu", _gelu_by_tanh, lambda x: F.gelu(x, approximate="tanh"), (), (), ("x",), "tanh"),
     *_attentions(),
 )
 

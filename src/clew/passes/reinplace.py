@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 
-from clew.frameworks.torch.new_values import fitted, with_item
+from clew.frameworks.torch.functional_writes import fitted, with_item
 from clew.ir.arguments import bodies_of
 from clew.ir.graph import Graph
 from clew.ir.guards import Call, Guard
 from clew.ir.node import Node
+from clew.ir.shared_memory import OUTSIDE, SharedMemory
 from clew.ir.types import ArrayType
-from clew.passes.gather import OUTSIDE, Memory
 from clew.passes.program import ProgramT, add_guards, graph_in, opened
 
 _UNARY = frozenset("relu sigmoid tanh exp sqrt rsqrt neg abs sin cos erf".split())
@@ -39,7 +39,7 @@ def reinplace(program: ProgramT) -> ProgramT:
 
 
 def _rewritten(graph: Graph) -> list[Node]:
-    memory = Memory(graph)
+    memory = SharedMemory(graph)
     members: dict[object, list[Node]] = {}
     for node in graph.nodes:
         members.setdefault(memory.find(node), []).append(node)
@@ -61,7 +61,7 @@ def _unary_write(graph: Graph, node: Node, array: Node, name: str) -> None:
     node.op, node.target, node.args, node.kwargs = "call_method", f"{name}_", (array,), {}
 
 
-def _written_before(node: Node, memory: Memory) -> tuple[Node | None, Any]:
+def _written_before(node: Node, memory: SharedMemory) -> tuple[Node | None, Any]:
     """The array of what ``functionalize`` made of a write, and how that is written as one; None for other calls."""
     if node.target is with_item:
         array, _, value = node.args
@@ -86,7 +86,7 @@ def _call_write(graph: Graph, node: Node, array: Node, name: str) -> None:
     graph.erase_node(value)
 
 
-def _unary(node: Node, memory: Memory) -> tuple[str, Node | None]:
+def _unary(node: Node, memory: SharedMemory) -> tuple[str, Node | None]:
     """The name of a call of one array alone, and that array."""
     name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
     if node.op not in ("call_function", "call_method") or name not in _UNARY or len(node.args) != 1:
@@ -99,7 +99,7 @@ def _unary(node: Node, memory: Memory) -> tuple[str, Node | None]:
     return (name, array) if is_torchs and plain and isinstance(array, Node) and array in memory.arrays else ("", None)
 
 
-def _is_free(node: Node, array: Node, memory: Memory, members: list[Node]) -> bool:
+def _is_free(node: Node, array: Node, memory: SharedMemory, members: list[Node]) -> bool:
     """Whether nothing but ``node`` needs the array, or what shares its memory, from there on."""
     if memory.find(array) is memory.find(OUTSIDE) or array.value_type != node.value_type:
         return False

@@ -21,8 +21,8 @@ from clew.ir.graph import Graph
 from clew.ir.guards import Guard, is_guard
 from clew.ir.guests import Effect
 from clew.ir.node import Node
+from clew.ir.shared_memory import OUTSIDE, SharedMemory
 from clew.passes.floating import floating_guard, floating_values
-from clew.passes.gather import OUTSIDE, Memory
 from clew.passes.match import InternalMatch
 from clew.passes.program import ProgramT, add_guards, graph_in, opened
 from clew.passes.replace import graph_of, keep_origins, replace_pattern_with_filters
@@ -146,7 +146,7 @@ class _Known:
     """What is known of the values of one graph."""
 
     def __init__(self, graph: Graph) -> None:
-        self.memory = Memory(graph)
+        self.memory = SharedMemory(graph)
         self.floating = floating_values(graph)
         effects = self.memory.effect
         writing = [one for one in effects if effects[one] in (Effect.WRITE, Effect.UNKNOWN) and not is_guard(one)]

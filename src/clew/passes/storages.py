@@ -24,8 +24,8 @@ from clew.ir.graph import Graph
 from clew.ir.guards import is_guard
 from clew.ir.guests import Effect, guest_of
 from clew.ir.node import Node
+from clew.ir.shared_memory import SharedMemory
 from clew.ir.types import ArrayType, ScalarType
-from clew.passes.gather import Memory
 from clew.passes.views import can_invert, gives_parts, is_basic, operation
 from clew.passes.writes import Write, write_of
 
@@ -86,7 +86,7 @@ class Storages:
         self.writes: dict[Node, Write] = {}
         self.inner: dict[Node, Inner] = {}
         self.relies_on_ranks = False
-        self._memory = Memory(graph)
+        self._memory = SharedMemory(graph)
         self._parent: dict[Storage, Storage] = {}
         self._regions: list[int] = []
         self._settings = 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from clew.frameworks.torch.new_values import with_item
+from clew.frameworks.torch.functional_writes import with_item
 from clew.ir.arguments import leaves
 from clew.ir.graph import Graph
 from clew.ir.node import Node

@@ -16,12 +16,12 @@ from typing import Any
 import torch
 
 from clew.frameworks.torch.effects import is_off, python_signature
-from clew.frameworks.torch.new_values import fitted, with_item
+from clew.frameworks.torch.functional_writes import fitted, with_item
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
 from clew.ir.node import Node
-from clew.passes.gather import written_array
+from clew.ir.shared_memory import written_array
 from clew.passes.views import operation
 
 OPERATORS = {

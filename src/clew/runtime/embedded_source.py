@@ -16,7 +16,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from clew.errors import CodegenError
-from clew.ir.lookup import name_for
+from clew.ir.names import name_for
 
 _FRAMEWORKS = frozenset({"torch", "numpy", "jax", "jaxlib", "tensorflow", "keras"})
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)

@@ -29,7 +29,7 @@ from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import CodegenError
 from clew.ir.arguments import all_nodes
 from clew.ir.guards import attribute_paths, referred_paths
-from clew.ir.lookup import name_for
+from clew.ir.names import name_for
 from clew.ir.pickling import Kept, dumps, is_sure
 from clew.runtime.fast.module_fingerprint import HOOKS
 from clew.runtime.parts import HOLDERS, CapturedPart

@@ -24,10 +24,10 @@ from clew.capture.captured import CONSTANT
 from clew.capture.current_capture import LOCK
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import ClewError
-from clew.ir.addressing import node_of
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, Guards, evaluate
+from clew.ir.module_calls import node_of
 from clew.ir.pickling import check_found
 from clew.runtime.build import compile_function, note_origin
 from clew.runtime.fast.direct import Body, direct_call
@@ -112,6 +112,9 @@ class HoldsGraph(Intervening):
     def _made_code(self) -> PythonCode:
         """The code, for those who need it now; ``recompile`` of a subclass may only note that it is wanted."""
         return self.recompile()
+
+    def keep_plans(self) -> None:
+        """Keep to what has to be undone after a failed guard as the graph is now; a back end changes its nodes next."""
 
     @property
     def guards(self) -> Guards:

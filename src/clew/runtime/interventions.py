@@ -16,9 +16,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from clew.errors import GraphError, a_or_an
-from clew.ir.addressing import calls_at
 from clew.ir.graph import Graph
-from clew.ir.module_calls import ModuleCall, Record, as_returned, mapped
+from clew.ir.module_calls import ModuleCall, Record, as_returned, calls_at, mapped
 from clew.ir.node import Node
 from clew.ir.shared_memory import SharedMemory
 from clew.runtime.surgery import calls_to_change, redirect
@@ -240,7 +239,7 @@ def _asking(captured: Any, keys: dict[str, bool]) -> Graph:
         for call in calls_at(graph, path, int(number or 0) + 1):
             place = id(call.graph)
             if place not in memory:
-                memory[place] = SharedMemory(call.graph, graph.owning_module)
+                memory[place] = SharedMemory(call.graph, graph.owning_module, inputs_apart=True)
             _insert_question(call, is_changed, memory[place])
     return graph
 

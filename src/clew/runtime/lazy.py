@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
+import inspect
 import io
 import pickle
 import sys
@@ -20,7 +21,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from threading import get_ident
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
 from clew.capture.captured import Pins
@@ -341,6 +342,43 @@ def _likeness(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return (key, *kwargs, *[value if type(value) in _PLAIN else type(value) for value in kwargs.values()])
 
 
+# ---- captures without their original ---------------------------------------------------------------------------------
+
+
+class SavedCaptures:
+    """What a lazy graph had captured by the time it was saved: a call goes to the capture that it fits.
+
+    The original is not there, so a call that none of them fits is refused.
+    """
+
+    captures: list[Any]
+
+    def __init__(self, captures: list[Any], name: str) -> None:
+        self.captures, self.__name__ = captures, name
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return call_fitting(self.captures, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"SavedCaptures({self.__name__}, {len(self.captures)} captures)"
+
+
+def call_fitting(captures: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of the first capture that a call fits."""
+    doubtful = [one for one in captures if not one._may_fit(args, kwargs)]
+    refused = []
+    for captured in (*(one for one in captures if one not in doubtful), *doubtful):
+        try:
+            return captured(*args, **kwargs)
+        except GuardError as error:
+            refused.append(error.what)
+    raise GuardError(
+        f"none of the {len(captures)} captures that were saved fits this call: {'; '.join(dict.fromkeys(refused))}",
+        why="a lazy graph that was loaded has no original that it could capture again",
+        fixes=("call the lazy graph with such arguments before it is saved",),
+    )
+
+
 # ---- captures as they are saved --------------------------------------------------------------------------------------
 
 Attribute = tuple[Any, str, Any]
@@ -400,3 +438,43 @@ def _by_path(parts: Mapping[str, Any], holder: Any, name: str, value: Any) -> At
     else:
         found = [path for path, part in parts.items() if vars(part) is holder]
     return (found[0], name, value) if len(found) == 1 else None
+
+
+# ---- a Python module as a whole --------------------------------------------------------------------------------------
+#
+# Functions of the module and of the modules below it are replaced, each once. Classes, constants, and what the module
+# has imported from elsewhere are the same objects as in the original, and so are the globals that its functions see.
+
+
+def copy_with(module: ModuleType, replace: Callable[[Any], Any]) -> ModuleType:
+    """A copy of ``module`` with ``replace(function)`` in the place of each of its functions."""
+    return _copy(module, module.__name__, replace, {}, {})
+
+
+def _copy(
+    module: ModuleType,
+    package: str,
+    replace: Callable[[Any], Any],
+    modules: dict[ModuleType, ModuleType],
+    functions: dict[Any, Any],
+) -> ModuleType:
+    twin = modules[module] = ModuleType(module.__name__, module.__doc__)
+    for name, value in vars(module).items():
+        if isinstance(value, ModuleType) and _is_below(value.__name__, package):
+            value = modules[value] if value in modules else _copy(value, package, replace, modules, functions)
+        elif _is_traceable(value) and _is_below(value.__module__, package):
+            if value not in functions:
+                functions[value] = replace(value)
+            value = functions[value]
+        setattr(twin, name, value)
+    return twin
+
+
+def _is_below(name: str | None, package: str) -> bool:
+    return name == package or (name or "").startswith(f"{package}.")
+
+
+def _is_traceable(value: Any) -> bool:
+    """A function that gives its result when it is called: generators and coroutines do not."""
+    lazy = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return isinstance(value, FunctionType) and not any(is_lazy(value) for is_lazy in lazy)

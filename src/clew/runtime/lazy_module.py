@@ -8,12 +8,18 @@ Importing this file imports torch.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 
-from clew.runtime.lazy import LazyGraph
+from clew.capture.state.slots import ROOT, has_attribute
+from clew.errors import BundleError
+from clew.ir.arguments import all_nodes
+from clew.ir.graph import Graph
+from clew.ir.guards import referred_paths
+from clew.runtime.lazy import LazyGraph, call_fitting
+from clew.runtime.module import take_over
 
 _CONTAINER = ("__len__", "__iter__", "__getitem__", "__setitem__", "__delitem__", "__contains__", "__reversed__")
 """Special methods, which are looked for in classes only."""
@@ -61,3 +67,47 @@ def lazy_of(fn: torch.nn.Module, capture: Any, limit: int) -> LazyModule:
     own = type(LazyModule.__name__, (LazyModule,), {"__slots__": (), "__module__": __name__, **methods})
     made: LazyModule = own(fn, capture, limit)
     return made
+
+
+class SavedModule(torch.nn.Module):
+    """The captures of a lazy module as they were saved, over the parts and tensors that they have in common."""
+
+    captures: list[Any]
+
+    def forward(self, /, *args: Any, **kwargs: Any) -> Any:
+        """The result of the capture that the call fits."""
+        return call_fitting(self.captures, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"SavedModule({len(self.captures)} captures)"
+
+
+def holder_of(lazy: Any, graphs: Iterable[Graph]) -> torch.nn.Module | None:
+    """What captures of a module have in common: its tensors, and the parts and settings that they name."""
+    source = lazy if isinstance(lazy, SavedModule) else lazy.fn
+    if not isinstance(source, torch.nn.Module):
+        return None
+    paths = [path for graph in graphs for path in (*referred_paths(graph), *_written(graph)) if path != ROOT]
+    held = [name for name, _ in (*source.named_parameters(remove_duplicate=False), *source.named_buffers())]
+    holder = torch.nn.Module()
+    holder.training = source.training
+    paths = [path for path in paths if has_attribute(source, path)]
+    take_over(source, holder, (*dict.fromkeys(paths), *held), as_buffers=False)
+    return holder
+
+
+def _written(graph: Graph) -> Iterator[str]:
+    """The paths of the attributes that a graph sets and asks for."""
+    for root in (node for node in all_nodes(graph) if node.op == "get_attr" and node.target == ROOT):
+        for user in root.users:
+            if getattr(user.target, "__module__", None) != has_attribute.__module__ or type(user.args[1]) is not str:
+                raise BundleError(f"a capture of the lazy graph hands the module itself to {user.name}")
+            yield user.args[1]
+
+
+def saved_module(holder: torch.nn.Module, captures: list[Any]) -> SavedModule:
+    """The module of captures that were loaded over what they have in common."""
+    made: Any = holder
+    made.__class__ = SavedModule
+    vars(made)["captures"] = captures
+    return made  # type: ignore[no-any-return]

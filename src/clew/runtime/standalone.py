@@ -29,7 +29,7 @@ from clew.errors import CodegenError, MissingFramework
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guards import Attribute, Call, Guard, attribute_paths, guard
-from clew.ir.lookup import name_for
+from clew.ir.names import name_for
 from clew.ir.node import Node
 from clew.ir.pickling import shape_of_class
 from clew.runtime.embedded_source import Embedded, is_outside

@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from clew.errors import GraphError, a_or_an
-from clew.ir.addressing import calls_at
 from clew.ir.arguments import nested_graphs
 from clew.ir.effects import resolve, sets_state
 from clew.ir.graph import Graph
-from clew.ir.module_calls import MARKS, Mark, ModuleCall, Record, Unheld, held_in, mapped, note_call, stack_of
+from clew.ir.module_calls import MARKS, Mark, ModuleCall, Record, Unheld, calls_at, held_in, mapped, note_call, stack_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 

@@ -26,7 +26,7 @@ from clew.capture.state.writes import refused_when_raising
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import CaptureError
 from clew.frameworks.torch.modules.state import ClosedOver
-from clew.frameworks.torch.undo import Plan, plan_of, protected, writes_late
+from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_late
 from clew.ir.arguments import all_nodes, leaves
 from clew.ir.graph import Graph
 from clew.ir.guards import attribute_paths, confirm, leaves_of, referred_paths, rename_attributes
@@ -68,11 +68,16 @@ class Guarded:
 
     def _plans(self) -> tuple[Plan | None, bool]:
         """That plan, and whether the graph writes state only at its end; worked out once for each state of the code."""
+        if "_kept_plans" in self.__dict__:
+            return self.__dict__["_kept_plans"]  # type: ignore[no-any-return]
         code = self.recompile()  # type: ignore[attr-defined]
         known = self.__dict__.get("_early")
         if known is None or known[0] is not code:
             known = self.__dict__["_early"] = (code, (plan_of(self.graph), writes_late(self.graph)))
         return known[1]  # type: ignore[no-any-return]
+
+    def keep_plans(self) -> None:
+        self.__dict__["_kept_plans"] = (plan_of(self.graph), writes_late(self.graph))  # type: ignore[attr-defined]
 
     def protection(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractContextManager[None]:
         """What surrounds a call, so that one whose guard fails leaves no mark."""

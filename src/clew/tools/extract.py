@@ -14,10 +14,9 @@ from typing import Any
 from clew.capture.current_capture import LOCK
 from clew.capture.options import Options, given, static_names
 from clew.errors import GraphError, a_or_an
-from clew.ir.addressing import calls_at, path_pattern
 from clew.ir.arguments import references
 from clew.ir.graph import Graph
-from clew.ir.module_calls import ModuleCall, Unheld, all_calls, as_returned, held_in, nearest
+from clew.ir.module_calls import ModuleCall, Unheld, all_calls, as_returned, calls_at, held_in, nearest, path_pattern
 from clew.ir.node import Node
 from clew.passes.extract import Part, extract_part
 from clew.runtime.choose import framework_of, make_captured

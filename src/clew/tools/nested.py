@@ -25,7 +25,7 @@ from clew.codegen.plan import LoopLayout
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import GraphError, a_or_an
 from clew.frameworks.torch.modules.state import OWN
-from clew.frameworks.torch.undo import Plan, plan_of, writes_late
+from clew.frameworks.torch.protection import Plan, plan_of, writes_late
 from clew.ir.arguments import all_nodes
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph, Watchers

@@ -17,11 +17,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from clew.errors import GraphError, a_or_an
-from clew.ir.addressing import calls_at
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.ir.interpreter import Interpreter
-from clew.ir.module_calls import ModuleCall, all_calls
+from clew.ir.module_calls import ModuleCall, all_calls, calls_at
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.passes.split import STAGE, crossing, open_blocks, split_graph, uses_of_root

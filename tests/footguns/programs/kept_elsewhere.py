@@ -214,3 +214,16 @@ def _():
         example=lambda: call(torch.ones(3), self=2.0),
         others=[lambda: call(torch.ones(3), self=3.0)],
     )
+
+
+@program("list_of_a_cache_grows", kind="kept_elsewhere")
+def _():
+    @functools.lru_cache(None)
+    def scales():
+        return [1.0, 2.0]
+
+    def grow(x):
+        scales().append(3.0)
+        return x * len(scales())
+
+    return Case(grow, example=THREE, others=[TWO, ONE])

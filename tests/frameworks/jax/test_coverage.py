@@ -12,7 +12,7 @@ from jax.extend.core import primitives
 
 import clew
 from clew.frameworks.jax.names import qualified_name
-from clew.ir.lookup import find
+from clew.ir.names import find
 
 from .calls import EXCEPTIONS, LAX, NUMPY, case_of, public_functions
 from .compare import assert_same

@@ -27,8 +27,8 @@ from clew.capture.state.containers import look_up
 _SHOWING = frozenset(
     "print pprint debug info warning warning_once warning_advice error exception critical log warn write".split()
 )
-_CHECKING = frozenset({"_check", "_check_with", "torch_compilable_check"})
-"""Functions that take a condition and, after it, what an error shall say."""
+CHECKING: set[str] = set()
+"""Functions that take a condition and, after it, what an error shall say; frameworks add theirs."""
 
 
 def is_only_shown(frame: FrameType | None, raises: bool = True) -> bool:
@@ -57,7 +57,7 @@ def _shows(frame: FrameType, statement: ast.stmt | None, raises: bool) -> bool:
     conditions = statement.value.args[:1]
     if name in _SHOWING and (_is_kept(statement.value, name) or _is_users(frame, called) or _is_redirected()):
         return False
-    return name in _SHOWING or (name in _CHECKING and bool(conditions) and not _makes_text(conditions[0]))
+    return name in _SHOWING or (name in CHECKING and bool(conditions) and not _makes_text(conditions[0]))
 
 
 @functools.lru_cache(maxsize=512)

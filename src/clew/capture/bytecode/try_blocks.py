@@ -15,7 +15,7 @@ from typing import Any
 from clew.capture.bytecode.instructions import Instruction, Operations, instructions_of
 from clew.errors import GuardError
 from clew.ir.effects import effect_of, pure
-from clew.ir.guests import Effect
+from clew.ir.guests import FRAMEWORK_PACKAGES, Effect
 from clew.ir.node import Node
 
 ENTRANCES: set[str] = set()
@@ -40,7 +40,7 @@ def attempt(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     except tuple(PASSING):
         raise
     except Exception as error:
-        raise _refused(getattr(function, "__name__", "a call"), error) from error
+        raise refused_attempt(getattr(function, "__name__", "a call"), error) from error
 
 
 @pure
@@ -51,7 +51,7 @@ def succeeds(error: type[Exception], function: Callable[..., Any], *args: Any, *
     except error:
         return False, None
     except Exception as other:
-        raise _refused(getattr(function, "__name__", "a call"), other) from other
+        raise refused_attempt(getattr(function, "__name__", "a call"), other) from other
 
 
 def attempt_method(name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
@@ -61,7 +61,7 @@ def attempt_method(name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
     except tuple(PASSING):
         raise
     except Exception as error:
-        raise _refused(name, error) from error
+        raise refused_attempt(name, error) from error
 
 
 class Failed:
@@ -80,7 +80,7 @@ def outcome_of(kind: type[Exception], function: Callable[..., Any], *args: Any, 
     except kind:
         return FAILED
     except Exception as error:
-        raise _refused(getattr(function, "__name__", "a call"), error) from error
+        raise refused_attempt(getattr(function, "__name__", "a call"), error) from error
 
 
 def outcome_of_method(kind: type[Exception], name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
@@ -104,16 +104,21 @@ def assumed_error(kind: type[Exception]) -> Exception:
     return made
 
 
+def attempted(node: Node) -> Any:
+    """What tells of the call that an attempt makes, as a node would; any other node itself."""
+    if node.op != "call_function" or (node.target is not attempt and node.target is not attempt_method):
+        return node
+    op = "call_function" if node.target is attempt else "call_method"
+    return SimpleNamespace(op=op, target=node.args[0], args=node.args[1:], kwargs=node.kwargs, graph=node.graph)
+
+
 def attempted_effect(node: Node) -> Effect:
     """The effect of a node; an attempt has that of the call that it attempts."""
-    if node.op != "call_function" or (node.target is not attempt and node.target is not attempt_method):
-        return effect_of(node)
-    op = "call_function" if node.target is attempt else "call_method"
-    given = {"args": node.args[1:], "kwargs": node.kwargs, "graph": node.graph}
-    return effect_of(SimpleNamespace(op=op, target=node.args[0], **given))
+    return effect_of(attempted(node))
 
 
-def _refused(name: str, error: Exception) -> GuardError:
+def refused_attempt(name: str, error: Exception) -> GuardError:
+    """The error of a call that has failed, and did not when the program was captured."""
     return GuardError(
         f"the graph assumed that {name} does not fail, but it raised {type(error).__name__}: {error}",
         why="the program catches this error and takes another path, which was not captured",
@@ -123,9 +128,17 @@ def _refused(name: str, error: Exception) -> GuardError:
 
 ARITHMETIC: Errors = (ArithmeticError, ValueError)
 """What a calculation with plain numbers can raise."""
+
+
+class Never(BaseException):
+    """No error at all; it is never raised."""
+
+
+NEVER: Errors = (Never,)
+"""What a call raises that cannot fail."""
 FRAMEWORK: Errors = ()
 """Stands for what a function of a framework can raise: errors of Python's own classes, or of the framework's."""
-_FRAMEWORK_CLASSES = frozenset("builtins torch numpy jax jaxlib tensorflow optree".split())
+_FRAMEWORK_CLASSES = FRAMEWORK_PACKAGES | {"builtins", "optree"}
 
 Region = tuple[int, int, tuple[str, ...] | None]
 """A part of a function under an ``except``, and the classes that it asks for by name; None if that is not known."""
@@ -212,6 +225,22 @@ def class_caught(frame: FrameType | None, errors: Errors | None) -> type[Excepti
                 return kind if kind is not None and (errors is None or _may_catch(frame, names[0], errors)) else None  # type: ignore[index]
         frame = frame.f_back
     return None
+
+
+def catches_only(kind: type[Exception], frame: FrameType | None, errors: Errors | None) -> bool:
+    """Whether every ``except`` around this frame that may catch one of the errors asks for this one class."""
+    while frame is not None:
+        known = _functions.get(id(frame.f_code))
+        if known is None or known[2]:
+            return True
+        around = [names for start, end, names in known[1] if start <= frame.f_lasti < end]
+        for names in around:
+            if names is None or errors is None:
+                return False
+            if any(_may_catch(frame, name, errors) and _class_named(frame, name) is not kind for name in names):
+                return False
+        frame = frame.f_back
+    return True
 
 
 def _class_named(frame: FrameType, name: str) -> type[Exception] | None:

@@ -1,4 +1,4 @@
-"""Escape analysis of lists: which lists of a function are only iterated, counted, joined or split by torch.
+"""Escape analysis of lists: which lists of a function are only iterated, counted, joined or split by a framework.
 
 In comes a function's definition; out come the expressions and variables whose lists never leave the function, or those
 of the same file that it calls, because the source says so. No question about their type or length is asked, so such a
@@ -12,9 +12,11 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
+from clew.ir.guests import FRAMEWORK_PACKAGES
+
 _WALKING = frozenset({"zip", "enumerate"})
 _SPLITTING = frozenset({"split", "split_with_sizes"})
-_MODULES = frozenset({"torch", "np", "numpy", "jnp"})
+_MODULES = FRAMEWORK_PACKAGES | {"np", "jnp"}
 """The names by which the modules are known whose functions join lists."""
 _JOINING = frozenset("cat concat concatenate stack hstack vstack dstack column_stack tensor array".split())
 _REDUCING = frozenset({"len", "max", "min", "sum", "any", "all"})
@@ -126,7 +128,7 @@ class ListEscape:
 
     @functools.cached_property
     def parted(self) -> set[ast.AST]:
-        """Calls of ``tolist`` whose lists do, but for what torch takes apart by them."""
+        """Calls of ``tolist`` whose lists do, but for what a framework takes apart by them."""
         others = {node for node in self._parents if is_list_of_array(node)} - self.lists
         self._gives_parts = True
         found = {node for node in others if self._keeps(node)}

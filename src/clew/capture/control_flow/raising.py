@@ -116,11 +116,11 @@ def leaves_program() -> bool:
 def is_outermost() -> bool:
     """Whether the function that is running is the program itself, and no function of the user's has called it."""
     names = [str(frame.f_globals.get("__name__", "")) for frame in _running()]
-    return sum(name.partition(".")[0] not in _CALLING for name in names) <= 1
+    return sum(name.partition(".")[0] not in CALLING for name in names) <= 1
 
 
-_CALLING = frozenset({"torch", "contextlib", "functools"})
-"""Packages whose functions call a program, and hand on what it gives."""
+CALLING = {"contextlib", "functools"}
+"""Packages whose functions call a program, and hand on what it gives; frameworks add theirs."""
 
 
 def _running() -> Iterator[FrameType]:

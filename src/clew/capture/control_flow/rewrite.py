@@ -315,7 +315,12 @@ class BodyWriter(ast.NodeTransformer):
         test = self._function(f"{OWN}test_{number}", [ast.Return(self._truth(node.test))], node)
         body = self._function(f"{OWN}body_{number}", self._inner("loop", node.body), node)
         call = _runtime(
-            "while_", ast.Constant(number), _load(test.name), _load(body.name), *names, _flag(node.orelse and has_break)
+            "while_",
+            ast.Constant(number),
+            _load(test.name),
+            _load(body.name),
+            ast.Tuple(names, ast.Load()),
+            _flag(node.orelse and has_break),
         )
         start = ast.Assign([ast.Name(result, ast.Store())], call)
         return self._located([test, body, start, *self._after(result, node.orelse, has_return, has_break)], node)
@@ -332,7 +337,7 @@ class BodyWriter(ast.NodeTransformer):
             ast.Constant(number),
             _iterated(iterable),
             _load(body.name),
-            *names,
+            ast.Tuple(names, ast.Load()),
             _flag(node.orelse and has_break),
             ast.Tuple([_texts(kind.get(node, set())) for kind in self.escape.kinds], ast.Load()),
         )

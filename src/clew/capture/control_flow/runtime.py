@@ -25,6 +25,8 @@ current: contextvars.ContextVar[Regions | None] = contextvars.ContextVar("clew_r
 """The regions of the capture that is recording in this context."""
 
 Names = tuple[str, ...]
+Sets = tuple[Names, Names, Names, Names]
+_SETS_NOTHING: Sets = ((), (), (), ())
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge, "Eq": operator.eq,
@@ -108,19 +110,16 @@ class Runtime:
         return Returned(value)
 
     @staticmethod
-    def while_(
-        number: int, test: Any, body: Any, names: Names, live: Names, again: Names, ending: Names, wants: bool
-    ) -> Outcome:
-        """A ``while``: it sets ``names``; of these ``live`` may be read after it, ``again`` in a next round or then.
-
-        Those that end with the function are ``ending``.
+    def while_(number: int, test: Any, body: Any, sets: Sets, wants: bool) -> Outcome:
+        """A ``while``. It ``sets`` the first of four groups of names; of these the second may be read after it, the
+        third in a next round or then, and those of the fourth end with the function.
         """
         regions = current.get()
         outcome = Outcome()
         rounds = 0
         while True:
             if regions is not None and regions.is_loop_on_data(number, test, rounds):
-                return regions.loop(number, test, body, (names, live, again, ending), wants)  # type: ignore[no-any-return]
+                return regions.loop(number, test, body, sets, wants)  # type: ignore[no-any-return]
             with unrolled(regions, number):
                 if not test() or outcome.take(body()):
                     return outcome
@@ -131,19 +130,16 @@ class Runtime:
         number: int,
         iterable: Any,
         body: Any,
-        names: Names,
-        live: Names,
-        again: Names,
-        ending: Names,
+        sets: Sets,
         wants: bool,
         lists: tuple[Names, Names, Names] = ((), (), ()),
     ) -> Outcome:
-        """A ``for``; of the ``lists`` the local ones may have any length, the chains at each round, and those that the
-        function gives back if nobody but the caller of the program sees them."""
+        """A ``for``, which ``sets`` names as a ``while`` does. Of the ``lists`` the local ones may have any length, the
+        chains at each round, and those that the function gives back if nobody but the caller of the program sees them.
+        """
         regions = current.get()
         outcome = Outcome()
         if regions is not None and regions.is_open_ended(number, iterable):
-            sets = (names, live, again, ending)
             return regions.loop_over(number, iterable, body, sets, wants, *lists)  # type: ignore[no-any-return]
         with unrolled(regions, number, iterable):
             for item in iterable if regions is None else regions.walked(iterable):
@@ -155,7 +151,7 @@ class Runtime:
         """A list comprehension; ``each`` appends one item to the list that the variable of this name holds."""
         place = cells_of(each)[name]
         place.cell_contents = []
-        self.for_(number, iterable, each, (), (), (), (), False, ((name,) if is_local else (), (), (name,)))
+        self.for_(number, iterable, each, _SETS_NOTHING, False, ((name,) if is_local else (), (), (name,)))
         found, place.cell_contents = place.cell_contents, None
         return found
 
@@ -170,7 +166,7 @@ class Runtime:
                 return function(plainly(iterable if regions is None else regions.walked(iterable)), *start)
         place = cells_of(each)[name]
         place.cell_contents = start[0] if start else _BEGINNINGS[kind]
-        self.for_(number, iterable, each, (name,), (name,), (name,), (), False)
+        self.for_(number, iterable, each, ((name,), (name,), (name,), ()), False)
         found, place.cell_contents = place.cell_contents, None
         if found is None and kind in ("max", "min"):
             raise ValueError(_said_of_nothing(function))

@@ -9,7 +9,7 @@ found; it is saved by the path to its holder. Tests that only captures need are 
 from __future__ import annotations
 
 import copy
-import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -24,6 +24,7 @@ from clew.codegen.statements import SHOWN
 from clew.errors import GuardError, a_or_an
 from clew.ir.effects import pure
 from clew.ir.guards import EQUALS, TYPE, Guard, Test, guard, register, same_answer, spelled
+from clew.ir.guests import guest_of
 from clew.ir.node import Node
 
 expression_of = spelled
@@ -94,15 +95,14 @@ def _require(test: str, value: Any, expected: Any, assumption: str) -> None:
     Guard("the value", test, expected, "computed", label=assumption).require(value)
 
 
-_WITHOUT_MEMORY = "torch._subclasses."
-
-
 def _is_array_of(value: Any, expected: type) -> bool:
     """Whether an array is of this class. Arrays without memory, which a framework's own tracer passes through the
     code, stand for arrays of that class."""
-    if issubclass(type(value), expected) and type(value).__module__.startswith(_WITHOUT_MEMORY):
+    kind = type(value)
+    if kind is expected:
         return True
-    return type(value) is expected
+    found = guest_of(kind) if issubclass(kind, expected) else None
+    return found is not None and found.is_without_memory(kind)
 
 
 def _has_other_attributes(value: Any, expected: tuple[tuple[str, ...], tuple[str, ...]]) -> bool:
@@ -225,10 +225,13 @@ def _is_no_end(value: Any) -> bool:
     return False
 
 
+COMPILERS: list[Callable[[], bool]] = []
+"""Questions whether a compiler reads the code that runs; frameworks add theirs."""
+
+
 def is_read_by_compiler() -> bool:
-    """Whether torch's compiler reads this code, for which contents are looked at by a call of their own."""
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.compiler.is_dynamo_compiling()
+    """Whether a framework's compiler reads this code, for which contents are looked at by a call of their own."""
+    return any(is_reading() for is_reading in COMPILERS)
 
 
 def require_variable(variable: Variable, name: str, assumption: str) -> None:
@@ -275,7 +278,10 @@ class CallSnapshot:
             if now is not before and not same_part(now, before):
                 return variable.name
         touched = next(self.memory.all_changes(), None)
-        return "" if touched is None else f"a {type(touched).__name__}"
+        if touched is None:
+            return ""
+        named = (variable.name for variable, before in self.values if before is touched)
+        return next(named, f"a {type(touched).__name__}")
 
     def put_back(self) -> None:
         """Let all of it be as it was."""

@@ -18,6 +18,7 @@ from types import BuiltinFunctionType, CellType, FunctionType, MethodType, Modul
 from typing import Any, NamedTuple
 
 from clew.capture.state.containers import LOGGERS, SIMPLE, contents, follows, look_up
+from clew.ir.guests import guest_of
 from clew.ir.pickling import home_of
 
 _MOST = 20_000
@@ -210,7 +211,6 @@ class _Fingerprint:
 def _digest(array: Any) -> tuple[str, ...]:
     """What tells arrays apart: their type, shape and numbers."""
     facts = str(array.dtype), str(tuple(array.shape)), str(getattr(array, "device", ""))
-    plain = array.detach().cpu() if hasattr(array, "detach") else array
-    if str(array.dtype) == "torch.bfloat16":
-        plain = plain.float()
+    known = guest_of(array)
+    plain = array if known is None else known.as_numpy(array)
     return *facts, hashlib.sha256(plain.__array__().tobytes()).hexdigest()

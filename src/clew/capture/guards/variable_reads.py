@@ -167,7 +167,6 @@ def unnoted() -> Iterator[None]:
         current.reset(token)
 
 
-
 def is_plain_key(key: Any) -> bool:
     """Whether a key is found without running code of a user's."""
     kind = type(key)

@@ -44,11 +44,18 @@ class Bodies:
         self.outermost = graph
         self.open: list[OpenBody] = []
         self.is_used = False  # whether there was a body: until then all nodes are of one graph
+        self.chosen: Graph | None = None
+        """Where the next node goes, if not into the innermost graph."""
 
     @property
     def current(self) -> Graph:
         """The graph that new nodes go into."""
         return self.open[-1].graph if self.open else self.outermost
+
+    def take_graph(self) -> Graph:
+        """The graph that the next node goes into."""
+        chosen, self.chosen = self.chosen, None
+        return self.current if chosen is None else chosen
 
     def localized(self, value: Any, graph: Graph) -> Any:
         """The arguments of a node of ``graph``: nodes of the graphs around it become parameters of the bodies."""
@@ -110,7 +117,7 @@ class Bodies:
         home = next((level for level, found in enumerate(levels) if found is node.graph), None)
         if home is None:
             raise CaptureError(
-                f"{node.name}, a value made inside a function that was handed to torch, is used outside of it",
+                f"{node.name}, a value made inside a function that was handed to another one, is used outside of it",
                 why="the value belongs to each single run of that function",
                 fixes=("return the value from the function",),
             )

@@ -32,7 +32,7 @@ from clew.codegen.scope import Scope
 from clew.codegen.statements import SHOWN
 from clew.errors import CaptureError, GuardError, a_or_an
 from clew.ir.effects import pure
-from clew.ir.guests import is_plain_value
+from clew.ir.guests import FRAMEWORK_PACKAGES, is_plain_value
 from clew.ir.names import snake_case
 
 _CONSTANTS = (str, bytes, complex, int, float, bool, type(None), type(...), enum.Enum, range)
@@ -73,6 +73,10 @@ def _shown(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
 SHOWN[rebuild] = SHOWN[rebuild_mapping] = _shown
 
 
+WHOLE = {"builtins", "numpy"}
+"""Packages whose objects are never looked into; frameworks add theirs."""
+
+
 def plain(recorder: Recorder, value: Any) -> Any:
     """A result of the recorded run as the program itself would give it: plain numbers, original objects."""
     kind = type(value)
@@ -94,7 +98,7 @@ def plain(recorder: Recorder, value: Any) -> Any:
     if kind is list:
         value[:] = [plain(recorder, item) for item in value]
         return value
-    if isinstance(value, dict) and kind.__module__.partition(".")[0] != "torch":
+    if isinstance(value, dict) and kind.__module__.partition(".")[0] not in FRAMEWORK_PACKAGES:
         return _plain_mapping(recorder, value)
     if isinstance(value, tuple):
         items = [plain(recorder, item) for item in value]
@@ -105,7 +109,7 @@ def plain(recorder: Recorder, value: Any) -> Any:
         items = [plain(recorder, item) for item in value]
         value.clear()
         value.extend(items)
-    if kind.__module__.partition(".")[0] not in ("torch", "builtins", "numpy") and _has_state(value):
+    if kind.__module__.partition(".")[0] not in WHOLE and _has_state(value):
         set_attributes(value, {name: plain(recorder, part) for name, part in attributes_of(value).items()})
     return value
 

@@ -28,11 +28,13 @@ from clew.capture.bytecode.instructions import RETURNED, returned_by, stored_in,
 from clew.capture.bytecode.try_blocks import (
     ARITHMETIC,
     FRAMEWORK,
+    NEVER,
     Errors,
     Gate,
     assumed_error,
     attempt,
     attempt_method,
+    catches_only,
     class_caught,
     has_failed,
     is_tried,
@@ -94,8 +96,8 @@ def site_of(frame: FrameType) -> Site | None:
     return known
 
 
-_DISPATCHERS = frozenset({"handle_torch_function", "wrapped"})
-"""Functions of frameworks that only hand a call on."""
+DISPATCHERS = {"wrapped"}
+"""Functions that only hand a call on; frameworks add theirs."""
 _forwarding: dict[int, tuple[bool, bool, CodeType]] = {}
 """By the identity of code, which is kept, so that it stays its own."""
 
@@ -134,7 +136,7 @@ def only_forwards(code: CodeType) -> bool:
 def _look_at(code: CodeType) -> tuple[bool, bool, CodeType]:
     """Whether code is Clew's own, and whether it only hands calls on; looked at once."""
     is_ours = code.co_filename.startswith(PACKAGE_FOLDER)
-    found = _forwarding[id(code)] = (is_ours, is_ours or code.co_name in _DISPATCHERS, code)
+    found = _forwarding[id(code)] = (is_ours, is_ours or code.co_name in DISPATCHERS, code)
     return found
 
 
@@ -229,7 +231,7 @@ class Pending:
         """The node, made where what it is taken from was made."""
         owner, *rest = self.args
         node = recorder.resolve(owner)
-        return recorder.create_node("call_function", self.target, (node, *rest), {}, node.graph, name=self.name)
+        return recorder.create_in(node.graph, "call_function", self.target, (node, *rest), name=self.name)
 
 
 class ModuleStack:
@@ -473,7 +475,7 @@ class Recorder:
         """The node that reads an attribute of the root; one for all who read it."""
         node = self.attributes.nodes.get(path)
         if node is None:
-            node = self.attributes.nodes[path] = self.create_node("get_attr", path, (), {}, self.bodies.outermost)
+            node = self.attributes.nodes[path] = self.create_in(self.bodies.outermost, "get_attr", path)
         if value is not None and node.value_type is None:
             self.note_type(node, value)
         return node
@@ -500,15 +502,16 @@ class Recorder:
         target: Any,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        graph: Graph | None = None,
         *,
-        never_fails: bool = False,
+        errors: Errors | None = None,
         is_result: bool = False,
         form: OperatorForm | None = None,
         name: str | None = None,
-        errors: Errors | None = None,
     ) -> Node:
-        """Add a node; one that is the result of what the user called just now bears the name of the user's variable."""
+        """Add a node; one that is the result of what the user called just now bears the name of the user's variable.
+
+        ``errors`` are those that the call may raise, any if it is None.
+        """
         if not self.open:
             raise CaptureError("a value of a capture that has ended was used in another one")
         frame, outside, strangers = user_frames(sys._getframe(1)) if self.running else _NOWHERE
@@ -523,9 +526,9 @@ class Recorder:
         is_call = op in ("call_function", "call_method") and not (type(target) is FunctionType and target in _CHECKS)
         if errors is None and is_call and _is_of_framework(op, target):
             errors = FRAMEWORK
-        never_fails = never_fails or _is_fact(target, args)
+        never_fails = errors is NEVER or _is_fact(target, args)
         is_own = id(frame) != self.code.caller
-        graph = self.bodies.current if graph is None else graph
+        graph = self.bodies.take_graph()
         may_fail, gate = is_own and (is_call or op == "call_module"), self.module_stack.gate
         if may_fail and is_tried(frame, self.code.executed, errors, gate) and not never_fails:
             op, target, args = self._attempted(op, target, args, frame, errors)
@@ -536,6 +539,23 @@ class Recorder:
         if self.module_stack.open or node.op == "call_module":
             self.module_stack.note_on(node)
         return node
+
+    def create_in(
+        self,
+        graph: Graph,
+        op: str,
+        target: Any,
+        args: tuple[Any, ...] = (),
+        errors: Errors | None = None,
+        is_result: bool = False,
+        name: str | None = None,
+    ) -> Node:
+        """Add a node to this graph, one of those that nodes can be added to."""
+        self.bodies.chosen = graph
+        try:
+            return self.create_node(op, target, args, {}, errors=errors, is_result=is_result, name=name)
+        finally:
+            self.bodies.chosen = None
 
     def variable_in_the_end(self, frame: FrameType | None) -> str | None:
         """The variable that gets what a function, and perhaps those that have called it, only return."""
@@ -572,12 +592,22 @@ class Recorder:
         """A call under an ``except``: the path of its handler is recorded too, or guarded against."""
         if op == "call_module":
             return "call_function", attempt, (self.create_node("get_attr", target, (), {}), *args)
+        if self._is_implemented(target, frame, errors):
+            return op, target, args
         is_function = op == "call_function"
         is_followed = self.error_notes.follows and self.paths is not None and self.paths.count < _MOST_BEFORE
         kind = class_caught(frame, errors) if is_followed and not may_see_error(frame) else None
         if kind is None or not self.may_raise(target, kind):
             return "call_function", attempt if is_function else attempt_method, (target, *args)
         return "call_function", outcome_of if is_function else outcome_of_method, (kind, target, *args)
+
+    def _is_implemented(self, target: Any, frame: FrameType | None, errors: Errors | None) -> bool:
+        """Whether all that the program catches here is that there is no such function for these arrays, and the graph
+        has attempted the same before: what that was given tells. Other errors pass, as they do in the program."""
+        if not catches_only(NotImplementedError, frame, errors):
+            return False
+        attempts = (node for node in reversed(self.bodies.outermost.nodes) if node.target in (attempt, attempt_method))
+        return any(node.args[0] == target for node in attempts)
 
     def may_raise(self, target: Any, kind: type[Exception]) -> bool:
         """Whether a path on which a function, or the method of a name, raises an error of this class is worth a try."""
@@ -588,7 +618,7 @@ class Recorder:
         self.error_notes.follows = False
         if node.target is not outcome_of and node.target is not outcome_of_method:
             return
-        failed = self.create_node("call_function", has_failed, (node,), {}, never_fails=True)
+        failed = self.create_node("call_function", has_failed, (node,), {}, errors=NEVER)
         set_type(failed, _BOOL)
         if self.truth(failed, False, is_data=True, is_fixed=True):
             raise assumed_error(node.args[0])  # type: ignore[arg-type]
@@ -697,9 +727,7 @@ class Recorder:
             and is_tried(frame, self.code.executed, (type(error),), self.module_stack.gate)
         ):
             with_text = may_see_error(frame)
-            node = self.create_node(
-                "call_function", failure_of, (call, with_text, *args), kwargs or {}, never_fails=True
-            )
+            node = self.create_node("call_function", failure_of, (call, with_text, *args), kwargs or {}, errors=NEVER)
             self.guard(node, described(error, with_text))
         elif self.error_notes.failure is None and self.open:
             source = user_source()
@@ -722,7 +750,7 @@ class Recorder:
         where = "" if source is None else source.describe()
         why = why or ("" if source is None else self.hooks.reason_at(source.filename, source.lineno))
         args = (node, answer, expression, where, *((why,) if why else ()))
-        self.create_node("call_function", require, args, {}, self.bodies.home_of_guard(node.graph))
+        self.create_in(self.bodies.home_of_guard(node.graph), "call_function", require, args)
 
     def is_of_modes(self, place: Node | Pending) -> bool:
         """Whether a value depends on modes, of training say, and on nothing else."""

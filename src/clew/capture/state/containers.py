@@ -27,7 +27,7 @@ from typing import Any
 
 from clew.errors import CaptureError, a_or_an
 from clew.ir.effects import pure
-from clew.ir.guests import FRAMEWORK_PACKAGES
+from clew.ir.guests import FRAMEWORK_PACKAGES, guest
 from clew.ir.source import is_installed_file
 
 ITEM, ATTRIBUTE, MEMBER, VALUE = "item", "attribute", "member", "value"
@@ -235,10 +235,8 @@ def is_stream(kind: Any) -> bool:
         return True
     if issubclass(kind, random.Random):  # one of the user's too
         return True
-    return kind.__name__ in ("Random", "RandomState", "Generator") and kind.__module__.partition(".")[0] in _RANDOM
-
-
-_RANDOM = frozenset({"random", "numpy", "torch"})
+    found = guest(kind.__module__.partition(".")[0])
+    return found is not None and kind in found.stream_classes
 
 
 def contents(value: Any) -> Contents:

@@ -36,6 +36,7 @@ from clew.capture.state.memory import Memory
 from clew.capture.state.slots import Slot
 from clew.errors import CaptureError
 from clew.ir.node import Node
+from clew.ir.source import is_of_framework
 
 _HOLDERS = 6  # of a list of the state: its place; the group, the memory, two names while it is lifted, and who counts
 _HEAP_TYPE = 1 << 9  # the flag of classes whose attributes can be set
@@ -203,7 +204,7 @@ class State:
             before = entered = slot.variable.get()
             slot.existed = before is not MISSING
             first = len(inputs.arrays)
-            # Counted here: what hands a list on to another function may hold it too, as torch's compiler has it done.
+            # Counted here: what hands a list on to another function may hold it too, as a compiler has it done.
             if type(before) is list and self._is_history(slot, sys.getrefcount(before)):
                 entered = inputs.history(before, slot.read(inputs.recorder.graph), slot.label)
             elif before is not MISSING:
@@ -274,7 +275,7 @@ class State:
             return
         if name in names:
             self._read.update({names[name]} - self._set)
-        elif name in _WHOLE and not sys._getframe(2).f_globals.get("__name__", "").startswith("torch."):
+        elif name in _WHOLE and not is_of_framework(sys._getframe(2).f_code):
             self._read.update(set(names.values()) - self._set)
 
     def note_set(self, owner: Any, name: str, value: Any) -> None:

@@ -38,6 +38,7 @@ from clew.capture.state.reachable import (
     stored_names,
 )
 from clew.errors import CaptureError
+from clew.ir.guests import follows_stream
 from clew.ir.source import SourceLine, is_hidden, is_installed
 
 AnswerT = TypeVar("AnswerT")
@@ -203,7 +204,7 @@ class Surroundings:
             if hasattr(type(stream), "__next__"):
                 if any(name in function.__code__.co_freevars or name in _names(function) for function in self._near):
                     raise _stream_refused(name, stream, self.line_naming(name))
-            elif id(stream) not in known and not type(stream).__module__.startswith("torch"):
+            elif id(stream) not in known and not follows_stream(type(stream)):
                 self._streams.append((name, stream, _position(stream)))
 
     def python_streams(self) -> list[random.Random]:
@@ -334,7 +335,7 @@ _NO_STREAMS = frozenset({FunctionType, type, ModuleType, *SIMPLE})
 
 def _is_stream(value: Any) -> bool:
     kind: Any = type(value)
-    return kind not in _NO_STREAMS and _is_stream_class(kind)
+    return kind not in _NO_STREAMS and _is_stream_class(kind) and not follows_stream(kind)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -342,7 +343,7 @@ def _is_stream_class(kind: Any) -> bool:
     """True for what hands out another value at each use: iterators, generators of random numbers."""
     named = kind.__name__ in ("Random", "SystemRandom", "RandomState", "Generator")
     named = named or issubclass(kind, random.Random)
-    return (named or hasattr(kind, "__next__")) and not kind.__module__.startswith("torch")
+    return named or hasattr(kind, "__next__")
 
 
 def _names(function: FunctionType) -> frozenset[str]:

@@ -33,7 +33,7 @@ from clew.errors import (
 )
 from clew.ir.arguments import BASE_TYPES, immutable_dict, immutable_list, leaves
 from clew.ir.graph import Graph
-from clew.ir.guests import guest, guest_of, note_keeper
+from clew.ir.guests import guest_of, note_keeper, symbolic_guest
 from clew.ir.node import Node, NodeFields
 from clew.ir.source import is_hidden, source_of_frame, user_source
 
@@ -179,8 +179,8 @@ class Proxy:
     @property
     def __class__(self) -> type:
         """Libraries ask whether a value is symbolic by torch.fx's class."""
-        torch = guest("torch")
-        return type(self) if torch is None or torch.proxy_class is None else torch.proxy_class
+        other = symbolic_guest()
+        return type(self) if other is None or other.proxy_class is None else other.proxy_class
 
     @__class__.setter
     def __class__(self, kind: type) -> None:
@@ -270,11 +270,11 @@ class Proxy:
                 fixes=["do not let a proxy outlive the trace that made it"],
             )
         tracer = next(iter(tracers))
-        torch = guest("torch")
-        bound = None if torch is None else torch.bound_script_method(orig_method)
+        framework = symbolic_guest()
+        bound = None if framework is None else framework.bound_script_method(orig_method)
         if bound is not None:
             return tracer.create_proxy("call_method", bound[1], (bound[0], *args), kwargs)
-        method = None if torch is None else torch.method_name(orig_method)
+        method = None if framework is None else framework.method_name(orig_method)
         if method is not None:
             return tracer.create_proxy("call_method", method, args, kwargs)
         name = tracer.graph._target_to_str(orig_method.__name__)

@@ -19,7 +19,7 @@ from clew.capture.patches import Patches
 from clew.capture.symbolic.proxy import Proxy
 from clew.ir.arguments import leaves
 from clew.ir.guests import Guest
-from clew.ir.memo import Memo
+from clew.ir.names import Memo
 
 WrappedT = TypeVar("WrappedT", bound="str | Callable[..., Any]")
 

@@ -1,59 +1,40 @@
-"""Functions with ``functools.lru_cache`` in a program: during a capture their bodies run, and no proxy is kept.
+"""Functions with ``functools.lru_cache`` in a program on NumPy's or JAX's arrays: their bodies run, no proxy is kept.
 
 A cache that an earlier call has filled gives arrays that nobody saw being made, and one that is filled during a capture
 would keep proxies for ever. So such a function is called past its cache, and its result is new at each call of the
-graph. That is the same only if the body has no effects and nobody writes to the result, so these are refused.
+graph. That is the same only if the body has no side effect and nobody writes to the result (``CachedCalls``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from clew.capture.bytecode.try_blocks import attempted_effect
-from clew.capture.guards.notes import CHECKS
-from clew.capture.patches import Patches
-from clew.capture.python import caches as cached
-from clew.capture.python.random_numbers import DRAWS
+from clew.capture.python.caches import CachedCalls
 from clew.frameworks.numpy.array_proxy import is_traced
 from clew.ir.arguments import leaves
-from clew.ir.guests import Effect
 
 if TYPE_CHECKING:
     from clew.frameworks.numpy.recorder import NumpyRecorder
 
 
-def install(patches: Patches, current: Callable[[], Any], functions: Iterable[Any], kinds: Iterable[type]) -> None:
-    """Let cached functions that the program names be called past their caches."""
+class RecordedBodies(CachedCalls):
+    """Calls of cached functions, each recorded as its body."""
 
-    def how() -> cached.Call | None:
-        recorder = current()
-        return None if recorder is None else lambda function, args, kwargs: past(recorder, function, args, kwargs)
+    def __init__(self, recorder: NumpyRecorder) -> None:
+        super().__init__(recorder.is_end)
+        self._recorder = recorder
 
-    cached.install(patches, how, functions, kinds)
-
-
-def past(recorder: NumpyRecorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function past its cache."""
-    hash(recorder.concrete((args, tuple(kwargs.values()))))  # an array among them is an error of the program's own
-    last = recorder.graph._root._prev
-    with cached.without_effects(function, recorder.is_end):
-        result = function.__wrapped__(*args, **kwargs)
-    node = last._next
-    while node is not recorder.graph._root:
-        if node.op == "get_attr" or node.target in DRAWS or not _only_computes(node):
-            raise cached.refusal(
-                function, "its body reads clocks, draws random numbers, writes, or reads arrays that may change"
-            )
-        node = node._next
-    recorder.cached.remember(function, result)
-    arrays = [leaf.plain for leaf in leaves(result) if is_traced(leaf) and type(leaf.plain) is numpy.ndarray]
-    recorder.unwritten += [(array, function) for array in arrays]
-    return result
-
-
-def _only_computes(node: Any) -> bool:
-    """Whether a node has no effect."""
-    return node.target in CHECKS or attempted_effect(node) is Effect.NONE
+    def call(self, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the body gives."""
+        recorder = self._recorder
+        hash(recorder.concrete((args, tuple(kwargs.values()))))  # an array among them is an error of the program's own
+        last = recorder.graph._root._prev
+        with self.without_effects(cached):
+            result = cached.__wrapped__(*args, **kwargs)
+        self.check_recorded(cached, recorder.bodies.since(last))
+        self.hand_out(cached, result)
+        arrays = [leaf.plain for leaf in leaves(result) if is_traced(leaf) and type(leaf.plain) is numpy.ndarray]
+        self.arrays += [(array, cached) for array in arrays]
+        return result

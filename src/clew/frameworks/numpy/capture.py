@@ -27,7 +27,8 @@ from clew.capture.guards.notes import Variable
 from clew.capture.guards.variable_reads import Reads
 from clew.capture.options import Options
 from clew.capture.patches import Patches
-from clew.capture.python import replacements
+from clew.capture.python import caches, replacements
+from clew.capture.python.caches import CachedCalls
 from clew.capture.python.listener import Listener
 from clew.capture.recording import numbers
 from clew.capture.recording.alternatives import Choices
@@ -40,7 +41,7 @@ from clew.capture.state.slots import Slot
 from clew.capture.state.surroundings import functions_of
 from clew.capture.symbolic.wrap import install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.numpy import caches, call_sites, constructors, opaque_calls, random_streams
+from clew.frameworks.numpy import call_sites, constructors, opaque_calls, random_streams
 from clew.frameworks.numpy.array_proxy import Places, Reliance, is_traced
 from clew.frameworks.numpy.effects import METHODS, is_function
 from clew.frameworks.numpy.entry_guards import EntryGuards, NumpyInputs, UpdatedValues
@@ -207,7 +208,9 @@ class Run(ExampleRun):
         replacements.install_in(patches, self.surroundings, map(vars, self._owners()))
         constructors.install(patches, _current_recorder, functions)
         random_streams.install(patches, _current_recorder, functions)
-        caches.install(patches, _current_recorder, functions, self.surroundings.classes())
+        caches.install(
+            patches, _current_caches, self.surroundings, self.surroundings.classes(), opaque_calls.functions()
+        )
         self.findings.progress.rewrites.install(patches)
         call_sites.install(patches, _current_recorder, functions)
         self._install_reads(patches)
@@ -270,6 +273,12 @@ def _current_recorder() -> NumpyRecorder | None:
     """The recorder of the capture that is recording right now, in this context."""
     run = _running.get()
     return None if run is None or run.recorder.depth or not run.recorder.hears() else run.recorder
+
+
+def _current_caches() -> CachedCalls | None:
+    """The calls of functions with a cache in the capture that is recording right now."""
+    recorder = _current_recorder()
+    return None if recorder is None else recorder.cached
 
 
 REFUSED = {

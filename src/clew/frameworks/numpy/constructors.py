@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy
 
+from clew.capture.bytecode.try_blocks import NEVER
 from clew.capture.patches import Patches
 from clew.capture.recording.numbers import TracedRange
 from clew.frameworks.numpy.array_proxy import TracedArray, is_traced
@@ -175,9 +176,9 @@ def _entering(original: Callable[..., Any], current: Current) -> Callable[..., A
         recorder = current()
         if recorder is not None:
             options = recorder.argument(_options(self))
-            node = recorder.create_node("call_function", numpy.errstate, (), options, never_fails=True)
+            node = recorder.create_node("call_function", numpy.errstate, (), options, errors=NEVER)
             recorder.errstates.append((self, node))
-            recorder.create_node("call_method", "__enter__", (node,), {}, never_fails=True)
+            recorder.create_node("call_method", "__enter__", (node,), {}, errors=NEVER)
         result = original(self)
         if recorder is not None:
             recorder.errors = numpy.geterr()
@@ -192,7 +193,7 @@ def _leaving(original: Callable[..., Any], current: Current) -> Callable[..., An
         entered: list[tuple[Any, Node]] = [] if recorder is None else recorder.errstates
         if recorder is not None and entered and entered[-1][0] is self:
             node = entered.pop()[1]
-            recorder.create_node("call_method", "__exit__", (node, None, None, None), {}, never_fails=True)
+            recorder.create_node("call_method", "__exit__", (node, None, None, None), {}, errors=NEVER)
         result = original(self, *error)
         if recorder is not None:
             recorder.errors = numpy.geterr()

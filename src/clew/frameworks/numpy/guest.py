@@ -18,6 +18,7 @@ class NumpyGuest(Guest):
 
     package = "numpy"
     array_class = numpy.ndarray
+    stream_classes = (numpy.random.Generator, numpy.random.RandomState)
     plain_modules = frozenset({"numpy.dtypes"})
     constant_classes = (numpy.dtype, numpy.generic)
     capture = staticmethod(capture)
@@ -34,8 +35,7 @@ class NumpyGuest(Guest):
 
     def owns(self, value: Any) -> bool:
         """Whether an argument is an array, a number or a generator of NumPy's."""
-        streams = (numpy.random.Generator, numpy.random.RandomState)
-        return isinstance(value, (numpy.ndarray, numpy.generic, numpy.ufunc, *streams))
+        return isinstance(value, (numpy.ndarray, numpy.generic, numpy.ufunc, *self.stream_classes))
 
     def memory_of(self, value: Any) -> tuple[Any, int] | None:
         """The array that owns the memory of an array, and its size."""

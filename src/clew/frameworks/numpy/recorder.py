@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy
 
 from clew.capture.bytecode.handled_errors import may_see_error
-from clew.capture.bytecode.try_blocks import ARITHMETIC, is_tried, succeeds
+from clew.capture.bytecode.try_blocks import ARITHMETIC, NEVER, is_tried, succeeds
 from clew.capture.control_flow.runtime import before_guard
-from clew.capture.python.caches import CachedResults, refusal
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.opaque_calls import CannotFollow, OpaqueCall, changed_one, copies_of
@@ -39,6 +38,7 @@ from clew.frameworks.numpy.array_proxy import (
     stand_in,
     whole_list,
 )
+from clew.frameworks.numpy.caches import RecordedBodies
 from clew.frameworks.numpy.effects import FIRST_WRITTEN, WRITING_METHODS, computes, with_named_out
 from clew.frameworks.numpy.facts import (
     DATA_BOOLS,
@@ -133,9 +133,7 @@ class NumpyRecorder(ExampleRecorder):
         """Values that rounds of loops, or sides of branches, update in place."""
         self.listed: list[Any] = []
         """Arrays whose items were taken out for a loop: they must not be written to."""
-        self.cached = CachedResults(self.is_end)
-        self.unwritten: list[tuple[Any, Any]] = []
-        """Arrays that caches of the program hold, and the cached functions: they must not be written to either."""
+        self.cached = RecordedBodies(self)
         self._memory: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
     # ---- values --------------------------------------------------------------------------------------------------
@@ -467,8 +465,8 @@ class NumpyRecorder(ExampleRecorder):
     def _succeeded(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         """The result of such a call; where it fails, which is a question, the program gets the error."""
         kind = numpy.linalg.LinAlgError
-        both = self.create_node("call_function", succeeds, (kind, target, *args), kwargs, never_fails=True)
-        take = partial(self.create_node, "call_function", operator.getitem, kwargs={}, never_fails=True)
+        both = self.create_node("call_function", succeeds, (kind, target, *args), kwargs, errors=NEVER)
+        take = partial(self.create_node, "call_function", operator.getitem, kwargs={}, errors=NEVER)
         asked, found = take(args=(both, 0)), take(args=(both, 1), is_result=True)
         if not self.truth(asked, True, is_data=True, is_fixed=True):
             error = kind(f"{target.__name__} fails")
@@ -494,9 +492,7 @@ class NumpyRecorder(ExampleRecorder):
                 why="the items were taken out before; the cache would give the changed array the next time",
                 fixes=("write to a copy of the array", "capture without dynamic=True"),
             )
-        for kept, function in self.unwritten:
-            if numpy.may_share_memory(array, kept):
-                raise refusal(function, "the program writes to what its cache holds, and the next call would see it")
+        self.cached.check_written(array, numpy.may_share_memory)
 
     def _given_back(self, value: Any, node: Node, args: tuple[Any, ...], written: list[Any]) -> Any:
         """The result; what a call wrote to and gave back is the proxy that it was."""

@@ -32,9 +32,8 @@ from clew.capture.bytecode.instructions import variables_of
 from clew.capture.current_capture import current
 from clew.capture.guards.notes import Variable
 from clew.capture.patches import Patches
-from clew.capture.python import caches as cached
-from clew.capture.python import replacements
-from clew.capture.python.caches import CachedResults
+from clew.capture.python import caches, replacements
+from clew.capture.python.caches import CachedCalls
 from clew.capture.python.callers import frame_of_program, is_file_of_python
 from clew.capture.python.listener import Listener
 from clew.capture.recording.list_proxies import StateListProxy
@@ -46,7 +45,7 @@ from clew.errors import CaptureError
 from clew.frameworks.numpy import random_streams
 from clew.frameworks.tensorflow import autograph
 from clew.frameworks.tensorflow.importer import Notes, Region
-from clew.frameworks.tensorflow.programs import is_part
+from clew.frameworks.tensorflow.programs import is_part, layer_class
 from clew.frameworks.tensorflow.random_numbers import MARK
 from clew.frameworks.tensorflow.scalars import (
     ALL,
@@ -101,7 +100,7 @@ class Tracing:
         self.around: list[Variable] = []
         """The variables around the program, and attributes of classes, that it may set."""
         self.patches = Patches()
-        self.cached = CachedResults(_is_end)
+        self.cached = _CachedConstants()
 
     def refuse(self, what: str, why: str = "", *fixes: str) -> CaptureError:
         """The error for something that cannot be captured; kept, since the program may catch it."""
@@ -206,8 +205,7 @@ class Tracing:
                 replacements.install(patches)
                 replacements.install_in(patches, surroundings)
                 random_streams.install_refusing(patches, surroundings.functions)
-                functions = () if self.builds else surroundings.functions
-                _install_caches(patches, self.cached, lambda: _current.get() is self, functions, layers)
+                caches.install(patches, _current_caches, None if self.builds else surroundings, layers)
                 with replacements.hearing(listener, surroundings):
                     yield
             self.cached.check()
@@ -679,24 +677,31 @@ def _is_end(value: Any) -> bool:
     return isinstance(value, (tf.Tensor, tf.Variable)) or is_part(value)
 
 
-def _install_caches(
-    patches: Patches,
-    results: CachedResults,
-    is_running: Callable[[], bool],
-    functions: Iterable[Any],
-    kinds: Iterable[type],
-) -> None:
-    """Let cached functions that the program names give constants."""
+class _CachedConstants(CachedCalls):
+    """Calls of cached functions: their results are constants of the graph."""
 
-    def constant(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __init__(self) -> None:
+        super().__init__(_is_end)
+        layers = layer_class()
+        self.ends = (tf.Tensor, tf.Variable, tf.Module, *(() if layers is None else (layers,)))
+
+    def line(self) -> str:
+        """The line of the program, behind the code that AutoGraph has made of it."""
+        source = _line_of_program()
+        return "" if source is None else source.describe()
+
+    def call(self, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the cache gives, outside of the trace."""
         if any(isinstance(leaf, tf.Tensor) for leaf in tree.flatten((args, kwargs))[0]):
-            return function(*args, **kwargs)  # which raises, as it does eagerly: no tensor can be a key
+            return cached(*args, **kwargs)  # which raises, as it does eagerly: no tensor can be a key
         with tf.init_scope():
-            with cached.without_effects(function, _is_end):
-                function.__wrapped__(*args, **kwargs)
-            result = function(*args, **kwargs)
-        results.remember(function, result)
+            with self.without_effects(cached):
+                cached.__wrapped__(*args, **kwargs)
+            result = cached(*args, **kwargs)
+        self.hand_out(cached, result)
         return result
 
-    unconverted = tf.autograph.experimental.do_not_convert(constant)
-    cached.install(patches, lambda: unconverted if is_running() else None, functions, kinds)
+
+def _current_caches() -> CachedCalls | None:
+    tracing = _current.get()
+    return None if tracing is None else tracing.cached

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from clew.capture.bytecode.handled_errors import refused_proxies
-from clew.capture.bytecode.try_blocks import ENTRANCES, RAISING_AGAIN
+from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.captured import Captured
 from clew.capture.control_flow.argument_uses import asks
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
@@ -29,7 +29,8 @@ from clew.capture.guards.notes import Variable
 from clew.capture.guards.variable_reads import Reads
 from clew.capture.options import Options
 from clew.capture.patches import Patches, Stock
-from clew.capture.python import replacements
+from clew.capture.python import caches, replacements
+from clew.capture.python.caches import CachedCalls, check_hash
 from clew.capture.python.listener import Listener
 from clew.capture.recording.alternatives import Choices
 from clew.capture.recording.inputs import bind
@@ -46,7 +47,7 @@ from clew.capture.state.slots import Slot, places_in
 from clew.capture.state.writes import Accesses
 from clew.capture.symbolic.wrap import install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import caches, facts, interception, number_functions
+from clew.frameworks.torch import facts, interception, number_functions
 from clew.frameworks.torch.calls import constructors, dispatch
 from clew.frameworks.torch.calls.opaque_calls import find_island
 from clew.frameworks.torch.calls.opaque_calls import install as install_islands
@@ -123,7 +124,6 @@ class Findings(RunFindings):
 
 
 ENTRANCES.add(__name__)
-RAISING_AGAIN.add("torch.nn.modules.module")
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
 
 _NOT_NAMED = "an integer is required"
@@ -375,6 +375,7 @@ class Run(ExampleRun):
         self.rollback.check_unseen()
         self.open_files.check()
         self.recorder.trainers.check()
+        self.recorder.caches.check()
         arrays = self.recorder.arrays
         if arrays is not None:
             arrays.check()
@@ -440,7 +441,7 @@ class Run(ExampleRun):
     def _install(self, patches: Patches) -> None:
         """Replace what reports to the recorder, for the time of the run."""
         reached, met = self.surroundings.functions, self.findings.caches
-        self.recorder.caches.before_hash = partial(caches.check_hash, met)
+        self.recorder.caches.before_hash = partial(check_hash, met)
         self.findings.progress.rewrites.install(patches)
         install(patches)
         install_islands(patches, self.islands, reached)
@@ -453,7 +454,10 @@ class Run(ExampleRun):
             install_arrays_in(patches, _current_arrays, _current_recorder, [*reached, *followed])
         self.state.install(patches, self.surroundings.stored)
         self._install_reads(patches)
-        interception.install_in(patches, _current_recorder, self.surroundings, self.parts, met, self._ends())
+        interception.install_in(patches, _current_recorder, self.surroundings, self.parts, self._ends())
+        kinds = {kind for own in set(map(type, self.parts)) for kind in own.__mro__}
+        own_kinds = [kind for kind in kinds if not kind.__module__.startswith(("torch.", "builtins"))]
+        caches.install(patches, _current_caches, self.surroundings, own_kinds, met=met)
         number_functions.install_in(patches, _current_recorder, self.findings.met.functions)
 
     @contextmanager
@@ -543,6 +547,12 @@ def _asks_for_identity(functions: Iterable[FunctionType]) -> bool:
 def is_running() -> bool:
     """Whether a capture is under way in this context."""
     return _running.get() is not None
+
+
+def _current_caches() -> CachedCalls | None:
+    """The calls of functions with a cache in the capture that is recording right now."""
+    recorder = _current_recorder()
+    return None if recorder is None else recorder.caches
 
 
 def _current_recorder() -> TorchRecorder | None:

@@ -24,6 +24,7 @@ class TorchGuest(TracingAnswers):
     """What the rooms may ask about torch."""
 
     package = "torch"
+    stream_classes = (torch.Generator,)
     plain_modules = frozenset({"torch"})
     capture = staticmethod(capture)
     function_effect = staticmethod(effects.function_effect)
@@ -73,6 +74,14 @@ class TorchGuest(TracingAnswers):
         parameters = inspect.signature(both["if_false"]).parameters.values()
         known = {one.name: one.default for one in parameters if one.default is not one.empty}
         return {**known, both["arg_name"]: both["default"]}
+
+    def follows_stream(self, kind: type) -> bool:
+        """Those of torch, and of the packages named after it, such as torchvision."""
+        return kind.__module__.startswith("torch")
+
+    def is_without_memory(self, kind: type) -> bool:
+        """Whether tensors of this class are fake ones."""
+        return kind.__module__.startswith("torch._subclasses.")
 
     def wrapped_elsewhere(self) -> tuple[list[tuple[dict[str, Any], str]], list[tuple[type, str]]]:
         """What ``torch.fx.wrap`` has noted."""

@@ -18,6 +18,7 @@ from torch.autograd import forward_ad
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from clew.capture.bytecode.try_blocks import NEVER
 from clew.capture.patches import Patches, Stock
 from clew.capture.python import imported_names, replacements
 from clew.capture.python.files import refusing
@@ -28,7 +29,7 @@ from clew.capture.state.reachable import global_names
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
-from clew.frameworks.torch import caches, facts, number_functions, settings, tracing_tools
+from clew.frameworks.torch import facts, number_functions, settings, tracing_tools
 from clew.frameworks.torch.calls import constructors, tensor_attributes
 from clew.frameworks.torch.modules import optimizers, training_mode
 from clew.frameworks.torch.numpy_bridge import arrays, random_streams
@@ -75,11 +76,10 @@ def install_in(
     current: Current,
     surroundings: Surroundings,
     parts: list[Any],
-    met: Iterable[caches.Place],
     ends: Iterable[Any],
 ) -> None:
     """Replace what the modules and functions of a program hold; ``parts`` are the modules of torch it consists of,
-    ``met`` the caches of other packages that an earlier run came to, ``ends`` other objects that it reaches."""
+    ``ends`` other objects that it reaches."""
     attributes = [object.__getattribute__(part, "__dict__") for part in parts]  # past the watch on what is read
     replacements.install_in(patches, surroundings, attributes)
     stock = surroundings.derived(_stock_for(current))
@@ -88,7 +88,6 @@ def install_in(
     else:
         stock.find(patches)
     optimizers.install_in(patches, current, surroundings, ends)
-    caches.install_in(patches, current, surroundings, parts, met)
 
 
 # ---- plain Python ----------------------------------------------------------------------------------------------------
@@ -147,7 +146,7 @@ def _entering(original: Callable[..., Any], current: Current) -> Callable[..., A
             return original(self)
         with recorder.paused():
             result = original(self)
-        recorder.create_node("call_method", "__enter__", (node,), {}, never_fails=True)
+        recorder.create_node("call_method", "__enter__", (node,), {}, errors=NEVER)
         return result
 
     return __enter__
@@ -166,7 +165,7 @@ def _leaving(original: Callable[..., Any], current: Current) -> Callable[..., An
             raise
         if not entered:
             return original(self, *error)
-        recorder.create_node("call_method", "__exit__", (entered.pop(), None, None, None), {}, never_fails=True)
+        recorder.create_node("call_method", "__exit__", (entered.pop(), None, None, None), {}, errors=NEVER)
         with recorder.paused():
             return original(self, *error)
 
@@ -196,7 +195,7 @@ def _switching_for_a_while(original: Callable[..., Any], current: Current) -> Ca
         recorder = current()
         if recorder is None:
             return original(self, mode)
-        node = recorder.create_node("call_function", type(self), (recorder.argument(mode),), {}, never_fails=True)
+        node = recorder.create_node("call_function", type(self), (recorder.argument(mode),), {}, errors=NEVER)
         with recorder.paused():
             original(self, recorder.concrete(mode))
         recorder.managers.entered[id(self)] = (self, [node])
@@ -212,7 +211,7 @@ def _decorating(original: Callable[..., Any], current: Current) -> Callable[...,
         made = None if recorder is None else _entered(recorder, self)
         if recorder is None or not made:
             return original(self, function)
-        recorder.create_node("call_method", "__exit__", (made.pop(), None, None, None), {}, never_fails=True)
+        recorder.create_node("call_method", "__exit__", (made.pop(), None, None, None), {}, errors=NEVER)
         with recorder.paused():
             return original(self, function)
 
@@ -238,7 +237,7 @@ def _manager(recorder: TorchRecorder, manager: Any) -> Node | None:
         return entered[-1] if entered else None
     if not entered:
         _, (args, kwargs) = recorder.managers.made.get(id(manager)) or (manager, _arguments(manager))
-        node = recorder.create_node("call_function", type(manager), args, kwargs, never_fails=True)
+        node = recorder.create_node("call_function", type(manager), args, kwargs, errors=NEVER)
     else:
         node = entered[-1]  # entered again before it was left, which is the same object
     recorder.managers.entered[id(manager)] = (manager, [*entered, node])

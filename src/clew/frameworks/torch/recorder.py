@@ -12,13 +12,13 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
-from types import FrameType
 from typing import Any
 
 import numpy
 import torch
 from torch.overrides import TorchFunctionMode
 
+from clew.capture.bytecode.try_blocks import NEVER
 from clew.capture.control_flow.body_recorder import Abandon
 from clew.capture.control_flow.runtime import before_guard
 from clew.capture.guards.sizes import Size, compare
@@ -29,6 +29,7 @@ from clew.capture.recording.recorder import Pending, Scalar
 from clew.capture.recording.unused_calls import is_own
 from clew.frameworks.numpy.array_proxy import Traced
 from clew.frameworks.torch import facts
+from clew.frameworks.torch.caches import TorchCachedCalls
 from clew.frameworks.torch.calls import dispatch, fast_path, tensor_mutation
 from clew.frameworks.torch.calls.constructors import MadeGenerator
 from clew.frameworks.torch.calls.dispatch import (
@@ -137,10 +138,6 @@ def is_small(tensor: Any) -> bool:
 _MOST_COMPARED = 1 << 14
 
 
-def _nothing(frame: FrameType) -> None:
-    """Nobody wants to know of it."""
-
-
 def share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Whether a write to one tensor may be seen in the other."""
     return bool(torch._C._is_alias_of(left, right))  # type: ignore[attr-defined]
@@ -162,17 +159,6 @@ class FactProxies:
 
     are_plain = False  # given as they are, and guarded where they are read
     were_given = False
-
-
-class CacheUse:
-    """Functions with a cache that the program calls."""
-
-    __slots__ = ("before_hash", "filled", "frozen")
-
-    def __init__(self) -> None:
-        self.filled: list[Any] = []  # caches that were empty before the program called them
-        self.frozen: list[torch.Tensor] = []  # tensors that caches hold, which must not be written to
-        self.before_hash: Callable[[FrameType], None] = _nothing
 
 
 class Managers:
@@ -229,7 +215,7 @@ class TorchRecorder(ExampleRecorder):
         self.modes = Modes(self)
         self.relied = ReliedFacts()
         self.fact_proxies = FactProxies()
-        self.caches = CacheUse()
+        self.caches = TorchCachedCalls(self)
         self.streams = Streams(self)
         self.generators = Generators()
         self.trainers = Trainers()
@@ -458,10 +444,10 @@ class TorchRecorder(ExampleRecorder):
             self.folding.spoil(node)
 
     def check_frozen(self, written: Any) -> None:
-        """The tensors that caches give must not be written to: the next one who asks the cache would see it."""
-        for value in leaves(written) if self.caches.frozen else ():
-            if isinstance(value, torch.Tensor) and any(share_memory(value, frozen) for frozen in self.caches.frozen):
-                raise not_followed("a write to a tensor that a function with a cache has given")
+        """The tensors that caches give must not be written to."""
+        for value in leaves(written) if self.caches.arrays else ():
+            if isinstance(value, torch.Tensor):
+                self.caches.check_written(value, share_memory)
 
     def twin_of(self, value: Any) -> Any:
         """For a generator of random numbers one that stands where it stands; the given one is left alone."""
@@ -551,7 +537,7 @@ class TorchRecorder(ExampleRecorder):
 
         ``inside`` is the user's function or module that runs, if one does.
         """
-        return make_whole(self, op, target, call, args, kwargs, written, opaque, inside)
+        return make_whole(self, op, target, call, (args, kwargs), written, opaque, inside)
 
     def perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_plain: bool = False) -> Any:
         """Make the call on plain values; an error is the user's, but a program that catches it cannot be captured."""
@@ -706,7 +692,7 @@ class TorchRecorder(ExampleRecorder):
     def asked_tracer(self, function: Any) -> Node:
         """The node that asks whether a tool traces the program, which never fails."""
         name = "is_capturing" if is_own(function) else None
-        return self.create_node("call_function", function, (), {}, never_fails=True, name=name)
+        return self.create_node("call_function", function, (), {}, errors=NEVER, name=name)
 
     def truth(self, place: Any, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
         """The program asks whether a value is true: the way that the run goes on, recorded or guarded."""

@@ -14,10 +14,11 @@ import os
 import struct
 import sys
 import tempfile
+import warnings
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,14 +31,16 @@ from clew.errors import BundleError, ClewError, NotAllowed, TextError
 from clew.io.bundle import weights
 from clew.io.bundle.values import JSON, Decoder, Encoder, check_variables, record_for
 from clew.ir.arguments import all_nodes
+from clew.ir.format import qualified_name
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, leaves_of, referred_paths
 from clew.ir.guests import module_guest
-from clew.ir.lookup import NotFound
+from clew.ir.names import NotFound
 from clew.ir.permissions import Permissions
 from clew.ir.pickling import is_sure
 from clew.ir.text import parse_with, text_and_objects
 from clew.runtime.function import GraphFunction
+from clew.runtime.lazy import LazyGraph, SavedCaptures
 
 SCHEMA = 2
 """The version of the manifest. Files of a later one are refused; those of earlier ones are read. A file has the
@@ -59,6 +62,7 @@ _KINDS = {
     "tensorflow": ("tensorflow", "clew.runtime.tensorflow_captured", "TensorflowCapture"),
 }
 """The callables that can be saved: the framework of each, and where its class is; derived ones come first."""
+_LAZY_MODULE = "clew.runtime.lazy_module"
 _DECODERS = {
     "torch": ("clew.io.bundle.torch_values", "TorchDecoder"),
     "tensorflow": ("clew.io.bundle.tensorflow_values", "TensorflowDecoder"),
@@ -82,8 +86,13 @@ def save(captured: Any, path: str | os.PathLike[str]) -> None:
     The file is complete or not there: an error leaves what was at ``path`` as it was.
     """
     encoder = Encoder(_program_inside)
-    program, graph, text = _program(captured, encoder)
+    if isinstance(captured, (LazyGraph, SavedCaptures)) or _is_saved_module(captured):
+        program, graph, text, code = _lazy(captured, encoder)
+    else:
+        program, graph, text = _program(captured, encoder)
+        code = captured.code
     framework = _KINDS[program["kind"]][0]
+    _warn_of_names(graph, framework, encoder)
     manifest: dict[str, JSON] = {
         "schema": encoder.schema,
         "clew": _version("clew"),
@@ -99,11 +108,70 @@ def save(captured: Any, path: str | os.PathLike[str]) -> None:
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
             file.writestr(_MANIFEST, json.dumps(manifest, indent=1, allow_nan=False))
             file.writestr(_GRAPH, text)
-            file.writestr(_CODE, captured.code)
+            file.writestr(_CODE, code)
             _add_aligned(file, stored)
 
 
-def _program(captured: Any, encoder: Encoder) -> tuple[dict[str, JSON], Graph, str]:
+def _warn_of_names(graph: Graph, framework: str, encoder: Encoder) -> None:
+    """Tell of what only those can load who allow it."""
+    permissions = Permissions((framework,), "clew.load(path")
+    called = [node.target for node in all_nodes(graph) if node.op == "call_function"]
+    names = dict.fromkeys([*map(qualified_name, called), *(entry.get("class", "") for entry in encoder.modules)])
+    wanted = []
+    for name in filter(None, names):
+        with suppress(NotFound):
+            try:
+                permissions.find(name)
+            except NotAllowed:
+                wanted.append(name)
+    if wanted:
+        listed = ", ".join(map(repr, (framework, *wanted) if framework else wanted))
+        warnings.warn(
+            f"the file names {', '.join(wanted)}: it loads only where that is imported, and only by "
+            f"clew.load(path, allow=({listed},))",
+            stacklevel=3,
+        )
+
+
+def _is_saved_module(captured: Any) -> bool:
+    home = sys.modules.get(_LAZY_MODULE)
+    return home is not None and isinstance(captured, home.SavedModule)
+
+
+def _lazy(lazy: Any, encoder: Encoder) -> tuple[dict[str, JSON], Graph, str, str]:
+    """What the manifest says of the captures of a lazy graph that hold for its program as it stands, the graph of the
+    first one, its text, and the code of all."""
+    is_own = isinstance(lazy, LazyGraph)
+    known = [one.captured for one in lazy._running.entries if one.fingerprint.holds()] if is_own else lazy.captures
+    if not known:
+        raise BundleError(
+            "the lazy graph has no capture of its program as it stands",
+            fixes=("call it with the kinds of arguments that it shall know", "save clew.trace(fn, args)"),
+        )
+    holder = None
+    if isinstance(known[0].root, _live()):
+        holder = importlib.import_module(_LAZY_MODULE).holder_of(lazy, [one.graph for one in known])
+    if holder is None and len(known) > 1 and any(getattr(one.root, "_state", ()) for one in known):
+        raise BundleError(
+            "the captures of the lazy graph change a state that they have in common, which has no module",
+            fixes=("keep the state in a module", "save one of them: clew.save(lazy.captures[0], path)"),
+        )
+    encoder.schema = 2
+    (program, graph, text), *others = [_program(one, encoder, holder) for one in known]
+    inside = [{**entry, "graph": written} for entry, _, written in others]
+    name = str(getattr(lazy, "__name__", type(lazy).__name__))
+    is_module = {"holder": None if holder is None else encoder.value(holder)}
+    program["lazy"] = {"name": name if name.isidentifier() else "lazy", "others": inside, **is_module}
+    code = "\n\n".join(f"# capture {place} of {len(known)}\n{one.code}" for place, one in enumerate(known, 1))
+    return program, graph, text, code
+
+
+def _live() -> Any:
+    home = sys.modules.get("clew.runtime.torch_captured")
+    return () if home is None else home.Live
+
+
+def _program(captured: Any, encoder: Encoder, holder: Any = None) -> tuple[dict[str, JSON], Graph, str]:
     """What the manifest says of a program, its graph and the text of that."""
     kind = _kind_of(captured)
     graph = _own_graph(captured.graph)
@@ -113,7 +181,7 @@ def _program(captured: Any, encoder: Encoder) -> tuple[dict[str, JSON], Graph, s
     entry = {
         "kind": kind,
         "name": type(captured).__name__ if "module" in kind else captured.__name__,
-        "root": _root_of(captured, kind, graph, encoder),
+        "root": _root_of(captured, kind, graph, encoder, holder),
         "objects": {mark: encoder.value(value, f"{mark} in the graph") for mark, value in objects.items()},
     }
     _note_classes(graph, encoder)
@@ -172,7 +240,7 @@ def _version(framework: str) -> str:
     return str(getattr(module, "__version__", ""))
 
 
-def _root_of(captured: Any, kind: str, graph: Graph, encoder: Encoder) -> JSON:
+def _root_of(captured: Any, kind: str, graph: Graph, encoder: Encoder, holder: Any) -> JSON:
     """What holds the attributes that the graph reads, and the modules that it calls."""
     if "module" in kind:
         return {"module": _module(captured, graph, encoder)}
@@ -181,7 +249,7 @@ def _root_of(captured: Any, kind: str, graph: Graph, encoder: Encoder) -> JSON:
         held = dict(vars(root))
         state = sorted(held.pop("_state"))
         held.pop("_self")
-        source = root.needed_by(graph)
+        source = root.needed_by(graph) if holder is None else holder
         encoder.quiet |= _uncalled(source, graph)
         return {"live": [encoder.value(source), encoder.value(held), state]}
     if type(root) is SimpleNamespace:
@@ -190,13 +258,14 @@ def _root_of(captured: Any, kind: str, graph: Graph, encoder: Encoder) -> JSON:
 
 
 def _uncalled(source: Any, graph: Graph) -> set[int]:
-    """The modules that a graph never calls nor hands to anything, by their ids: only their attributes count."""
+    """The modules that a graph never calls nor hands to anything, by their ids: only their attributes count. The one
+    around all is called by whoever calls the program."""
     if not isinstance(source, sys.modules["torch"].nn.Module):
         return set()
     parts = dict(source.named_modules(remove_duplicate=False))
     found = [parts.get(path) for path in referred_paths(graph)]
     called = {id(part) for one in found if one is not None for part in one.modules()}
-    return {id(part) for part in parts.values()} - called
+    return {id(part) for part in parts.values()} - called - {id(source)}
 
 
 def _module(captured: Any, graph: Graph, encoder: Encoder) -> int:
@@ -356,9 +425,21 @@ def _loaded(manifest: JSON, text: str, stored: weights.Weights, allow: Collectio
     home_of_decoder, decoder_class = _DECODERS.get(framework, _PLAIN)
     kind = getattr(importlib.import_module(home_of_decoder), decoder_class)
     decoder: Decoder = kind(manifest, stored, permissions, _inside)
+    decoder.framework = framework
     graph = _graph(manifest, text, decoder)
     _add_stacks(graph, manifest["stacks"], permissions)
-    return _rebuilt(manifest, graph, decoder)
+    made = _rebuilt(manifest, graph, decoder)
+    return _lazily(made, manifest["lazy"], decoder) if "lazy" in manifest else made
+
+
+def _lazily(first: Any, entry: JSON, decoder: Decoder) -> Any:
+    """The captures of a lazy graph, of which the first is there."""
+    captures = [first, *(_inside(one, decoder) for one in entry["others"])]
+    if not all(isinstance(one, GraphFunction) for one in captures):
+        raise BundleError("a capture of a lazy graph in the file is none")
+    if entry["holder"] is None:
+        return SavedCaptures(captures, str(entry["name"]))
+    return importlib.import_module(_LAZY_MODULE).saved_module(decoder.value(entry["holder"]), captures)
 
 
 def _graph(entry: JSON, text: str, decoder: Decoder) -> Graph:
@@ -371,7 +452,7 @@ def _graph(entry: JSON, text: str, decoder: Decoder) -> Graph:
 
 def _inside(entry: JSON, decoder: Decoder) -> Any:
     """A program that another one calls."""
-    if _KINDS[entry["kind"]][0] not in ("", "torch"):
+    if _KINDS[entry["kind"]][0] not in ("", decoder.framework):
         raise BundleError(f"the file has a program of the kind {entry['kind']!r} inside of another")
     return _rebuilt(entry, _graph(entry, str(entry["graph"]), decoder), decoder)
 

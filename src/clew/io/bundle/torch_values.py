@@ -85,9 +85,12 @@ class TorchDecoder(Decoder):
         if layout not in SPARSE or any(type(size) is not int or not 0 <= size < _LARGEST for size in shape):
             raise BundleError("a sparse tensor of the file has an impossible layout or shape")
         if layout == "sparse_coo":
-            made = torch.sparse_coo_tensor(*parts, shape, check_invariants=True)
+            indices, values = parts
+            made = torch.sparse_coo_tensor(indices, values, shape, check_invariants=True)
             return made._coalesced_(bool(entry["coalesced"]))
-        return torch.sparse_compressed_tensor(*parts, shape, layout=getattr(torch, layout), check_invariants=True)
+        outer, inner, values = parts
+        kind = getattr(torch, layout)
+        return torch.sparse_compressed_tensor(outer, inner, values, shape, layout=kind, check_invariants=True)
 
     def _memory(self, entry: JSON) -> torch.Tensor:
         name = entry["data"]

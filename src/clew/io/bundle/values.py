@@ -28,7 +28,7 @@ from clew.io.bundle.weights import Weights, is_known
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guards import Call
-from clew.ir.lookup import name_for
+from clew.ir.names import name_for
 from clew.ir.permissions import Permissions
 from clew.ir.pickling import is_sure, record_class, shape_of_class
 
@@ -76,7 +76,9 @@ class Encoder:
             return [self.value(part) for part in value]
         if kind in (dict, OrderedDict):
             named = ((key if type(key) is str else "", part) for key, part in value.items())
-            pairs = [[self.value(key), self.value(part, where)] for key, (where, part) in zip(value, named, strict=True)]
+            pairs = [
+                [self.value(key), self.value(part, where)] for key, (where, part) in zip(value, named, strict=True)
+            ]
             return {"dict" if kind is dict else "ordered": pairs}
         for name, sequence in _SEQUENCES.items():
             if kind is sequence:
@@ -346,6 +348,7 @@ class Decoder:
         self, manifest: JSON, weights: Weights, permissions: Permissions, of_program: Callable[[JSON, Decoder], Any]
     ) -> None:
         self.of_program = of_program
+        self.framework = ""
         self.tensors: list[JSON] = manifest["tensors"]
         self.modules: list[JSON] = manifest["modules"]
         self.weights = weights

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import clew
-from clew.frameworks.torch.undo import plan_of
+from clew.frameworks.torch.protection import plan_of
 from clew.passes.common_subexpressions import common_subexpressions
 
 

@@ -83,13 +83,13 @@ def make_whole(
     op: str,
     target: Any,
     call: Any,
-    args: Any,
-    kwargs: Any,
+    given: tuple[Any, Any],
     written: Iterable[Any],
     opaque: str,
     inside: Any,
 ) -> Any:
     """Make the call and record it; ``written`` it may write to, ``opaque`` says why nobody looks inside."""
+    args, kwargs = given
     if opaque:
         recorder.check_opaque(target, opaque)
     border = None if inside is None else OpaqueCall(recorder, inside, ENDS, _parts(inside))

@@ -23,7 +23,6 @@ import torch
 
 from clew.capture.guards.notes import Variable
 from clew.capture.patches import Patches
-from clew.capture.python.caches import CachedResults
 from clew.capture.python.imported_names import noted
 from clew.capture.recording.example_recorder import Paused
 from clew.capture.recording.operators import operation_at
@@ -33,6 +32,7 @@ from clew.errors import ClewError
 from clew.frameworks.numpy import call_sites, constructors, opaque_calls, random_streams, undo
 from clew.frameworks.numpy.array_proxy import Places, TracedArray, TracedGeneric, TracedPython, is_traced
 from clew.frameworks.numpy.attributes import check_followed
+from clew.frameworks.numpy.caches import RecordedBodies
 from clew.frameworks.numpy.facts import guard_kind
 from clew.frameworks.numpy.number_functions import BUILTINS
 from clew.frameworks.numpy.opaque_calls import cannot_follow
@@ -183,9 +183,8 @@ class ArrayRecorder(NumpyRecorder):
         self.errors = owner.numpy_use.errors
         self.errstates: list[tuple[Any, Node]] = []
         self.listed: list[Any] = []
-        self.unwritten: list[tuple[Any, Any]] = []
         self.standing: dict[int, tuple[Any, Any]] = {}
-        self.cached = CachedResults(self.is_end)
+        self.cached = RecordedBodies(self)
         self.raised: Exception | None = None
         self.rollback = self
         with owner.paused():
@@ -346,8 +345,7 @@ class ArrayRecorder(NumpyRecorder):
         for tensor in self.owner.rollback.watched():
             if overlap(array, tensor):
                 self.owner.rollback.save(tensor)
-        if any(overlap(array, frozen) for frozen in self.owner.caches.frozen):
-            raise cannot_follow("a write to a tensor that a function with a cache has given")
+        self.owner.caches.check_written(array, overlap)
         self._spoil(array)
 
     def comparing(self) -> AbstractContextManager[None]:

@@ -21,6 +21,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from clew.capture.bytecode.instructions import instructions_at, is_users_name, variables_of
+from clew.capture.bytecode.try_blocks import NEVER
 from clew.capture.guards.lifting import Dependence
 from clew.capture.guards.notes import describe, require
 from clew.capture.guards.sizes import (
@@ -91,7 +92,7 @@ class CountPlace(SizePlace):
 
     def made_by(self, recorder: Recorder) -> Node:
         """The call that asks the tensor."""
-        node: Node = recorder.create_node("call_method", self.method, (self.owner,), {}, self.owner.graph)
+        node: Node = recorder.create_in(self.owner.graph, "call_method", self.method, (self.owner,))
         object.__setattr__(node, "value_type", _INT)
         return node
 
@@ -483,9 +484,7 @@ class Sizes:
         recorder, bodies = self._recorder, self._recorder.bodies
         level = max((self._level(arg) or 0 for arg in args if isinstance(arg, Node)), default=0) if bodies.open else 0
         graph = bodies.open[level - 1].graph if level else bodies.outermost
-        node = recorder.create_node(
-            "call_function", function, args, {}, graph, never_fails=True, is_result=is_result, name=name
-        )
+        node = recorder.create_in(graph, "call_function", function, args, NEVER, is_result, name)
         if function in _OF_NUMBERS and node.value_type is None:
             object.__setattr__(node, "value_type", _INT)
         return node
