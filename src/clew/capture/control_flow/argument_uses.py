@@ -307,14 +307,13 @@ class _Uses:
         is_text = isinstance(key, ast.Constant) and type(key.value) is str
         return (key.value, is_needed) if is_text else (None, False)
 
-
     def _is_tried(self, node: ast.AST) -> bool:
         """Whether the program goes on where an item is not there: a handler around it catches that."""
         while node in self._parents:
             inner, node = node, self._parents[node]
-            if isinstance(node, ast.Try) and inner in node.body:
-                if any(one.type is None or not _MISSING_KEY.isdisjoint(_name_of(one.type)) for one in node.handlers):
-                    return True
+            handlers = node.handlers if isinstance(node, ast.Try) and inner in node.body else []
+            if any(one.type is None or not _MISSING_KEY.isdisjoint(_name_of(one.type)) for one in handlers):
+                return True
         return False
 
 

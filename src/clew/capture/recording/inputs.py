@@ -206,6 +206,16 @@ def is_plain(value: Any) -> bool:
     return isinstance(value, SIMPLE) or (type(value) is tuple and all(map(is_plain, value)))
 
 
+class InnerHistories:
+    """The lists below a place of the state that the program may only append to."""
+
+    def __init__(self) -> None:
+        self.is_one: Callable[[list[Any]], bool] = lambda value: False
+        """Whether nobody else holds a list that lies in what enters."""
+        self.found: list[tuple[StateListProxy, Any, slice, slice]] = []
+        """Such lists, their places, and which of the checks and arrays are those of their items."""
+
+
 class Inputs:
     """Everything that entered one capture."""
 
@@ -225,10 +235,7 @@ class Inputs:
         self.checks: list[tuple[Any, Any, Any]] = []
         self.identities: Identities | None = None
         """For programs that compare objects."""
-        self.is_history: Callable[[list[Any]], bool] | None = None
-        """Whether nobody else holds a list that lies in what enters: the program may only append to it."""
-        self.histories: list[tuple[StateListProxy, Any, slice, slice]] = []
-        """Such lists, their places, and which of the checks and arrays are those of their items."""
+        self.histories = InnerHistories()
         self.handed_on: frozenset[str] = frozenset()
         """Parameters that the program only hands on to calls of the framework."""
         self.asked: Callable[[], Asked] | None = None
@@ -451,7 +458,7 @@ class Inputs:
         """Such a list below a place of the state."""
         checks, arrays = len(self.checks) + 1, len(self.arrays)
         made = self.history(value, place, name)
-        self.histories.append((made, place, slice(checks, len(self.checks)), slice(arrays, len(self.arrays))))
+        self.histories.found.append((made, place, slice(checks, len(self.checks)), slice(arrays, len(self.arrays))))
         return made
 
     def _check_keys(self, container: InputContainer) -> None:
@@ -486,7 +493,7 @@ class Inputs:
             return self._value(part, Pending(value_of, (place,)), name)
         reader = getattr if way == ATTRIBUTE else operator.getitem
         is_new = type(part) is list and id(part) not in self.recorder.objects
-        if is_new and self.is_history is not None and self.is_history(part):
+        if is_new and self.histories.is_one(part):
             return self._inner_history(part, Pending(reader, (place, inner)), name)
         found = self.choice(part, Pending(reader, (place, inner)), inner) if type(inner) is str else None
         return self.enter(part, Pending(reader, (place, inner)), name) if found is None else found

@@ -199,7 +199,7 @@ class State:
     def lift(self, slots: Iterable[Slot]) -> None:
         """Let these places enter the capture; they are put back with everything else."""
         inputs = self.inputs
-        inputs.is_history = self._is_held_in_one
+        inputs.histories.is_one = self._is_held_in_one
         for slot in slots:
             before = entered = slot.variable.get()
             slot.existed = before is not MISSING
@@ -212,8 +212,8 @@ class State:
             if entered is not before:
                 slot.variable.put(entered)
                 self._settle(slot)
-            arrays, found, checks = list(inputs.arrays), list(inputs.histories), inputs.write_checks()
-            inputs.histories.clear()
+            arrays, found, checks = list(inputs.arrays), list(inputs.histories.found), inputs.write_checks()
+            inputs.histories.found.clear()
             self.entries.append(_Entry(slot, before, entered, arrays[first:], checks))
             self._inner += [(one, place, checks[own], arrays[held]) for one, place, own, held in found]
             if slot.owner is not None and type(slot.owner).__flags__ & _HEAP_TYPE:

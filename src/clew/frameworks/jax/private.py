@@ -122,7 +122,7 @@ def traces_of(function: Any, trace: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def traced_kinds(function: Any) -> set[str]:
-    """For which kinds of arguments JAX has traced a function, or one of its own that calls it, and goes on with that."""
+    """For which kinds of arguments JAX has traced a function, or one of its own that calls it."""
     known: Any = getattr(partial_eval, "trace_to_jaxpr", None)
     found = []
     for held, context, args, options in known.cache_keys() if hasattr(known, "cache_keys") else ():

@@ -186,9 +186,9 @@ class NumpyRecorder(ExampleRecorder):
         if isinstance(value, numpy.generic) and not is_traced(value):
             return value
         found = super().argument(value)
-        if type(found) is Node and found.value_type is None and issubclass(type(value), Scalar):
-            if self.is_array(value.plain):
-                self.note_type(found, value.plain)
+        is_untyped = type(found) is Node and found.value_type is None and issubclass(type(value), Scalar)
+        if is_untyped and self.is_array(value.plain):
+            self.note_type(found, value.plain)
         return found
 
     def node_of(self, value: Any) -> Node:
