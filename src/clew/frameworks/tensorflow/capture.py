@@ -394,6 +394,12 @@ class _Capture:
                     why="the graph would not add it again",
                     fixes=("return the loss",),
                 )
+        if self.inputs.is_array_written():
+            raise CaptureError(
+                "the program writes to an array of NumPy that it is given",
+                why="no operation of the graph would write to it again",
+                fixes=("write to a copy of the array", "give a tensor"),
+            )
         for held in self.wrapped:
             if held.changed() is not None:
                 raise CaptureError(
@@ -504,8 +510,8 @@ def _converted(leaf: Any) -> Any:
 
 def _is_raised_by_user(error: Exception) -> bool:
     """Whether the error comes from a ``raise`` of the program itself, also where AutoGraph has made it anew."""
-    if type(error).__module__.startswith(("tensorflow.", "keras.")):
-        return False
+    if type(error).__module__.startswith(("tensorflow.", "keras.")) or "SymbolicTensor" in str(error):
+        return False  # which only a tracing has
     lines = [line.strip() for line in str(error).splitlines()]
     places = [place for place, line in enumerate(lines) if _PLACE.match(line)]
     if "in user code:" in lines and places:
