@@ -95,11 +95,14 @@ def _examine(suite: Any, elsewhere: Elsewhere, seconds: int, name: str) -> dict[
         with time_limit(seconds), torch.no_grad(), tempfile.TemporaryDirectory() as folder:
             found = runnable(suite, name, row)
             if found is not None:
+                row["begun"] = True
                 _save_and_load(found, elsewhere, Path(folder), row)
     except TimeLimit as error:
         row |= {"outcome": "timeout", "reason": str(error)}
     except Exception as error:
-        row |= {"outcome": "refused" if isinstance(error, clew.ClewError) else "failed", "reason": first_line(error)}
+        kind = "refused" if isinstance(error, clew.ClewError) else "failed" if "begun" in row else "skipped"
+        row |= {"outcome": kind, "reason": first_line(error)}
+    row.pop("begun", None)
     row["seconds"] = round(time.monotonic() - begun, 1)
     return row
 

@@ -34,7 +34,7 @@ from benchmarks import machine, passes_page, workers
 from benchmarks.coverage import GRACE, SUITES, suite_named
 from benchmarks.equality import tensors
 from benchmarks.examination import EXAMPLE, VARIATIONS, TimeLimit, first_line, run_once, runnable, time_limit
-from clew.errors import GuardError
+from clew.errors import GuardError, InteropError
 
 TOLERANCE = 2e-3
 """How far results may be from the original's, in parts of the largest number of the tensor."""
@@ -224,7 +224,7 @@ def _decomposed(trial: Trial, found: Any) -> str:
         model.config.use_cache = False
     expected = run_once(model, example)
     outcome = _outcome(trial, clew.trace(model, args=example[0], kwargs=example[1]), [(example, expected)])
-    if not outcome.startswith(passes_page.BAD):
+    if not outcome.startswith((*passes_page.BAD, "refused")):
         return outcome
     try:
         args, kwargs = copy.deepcopy(example)
@@ -273,6 +273,10 @@ def _outcome(trial: Trial, captured: Any, calls: list[tuple[Inputs, Any]]) -> st
         if program is captured and not trial.judge and clew.to_text(captured.graph) == before:
             return "unchanged"
         return _compared(program, calls)
+    except GuardError as error:
+        return f"guarded: {first_line(error)}"
+    except InteropError as error:
+        return f"refused: {first_line(error)}"
     except Exception as error:
         return f"failed: {first_line(error)}"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 BAD = ("WRONG", "failed")
 """How the outcomes begin that must not be."""
-KINDS = ("equal", "unchanged", "equal in double precision", "n/a", "timeout", *BAD)
+KINDS = ("equal", "unchanged", "equal in double precision", "guarded", "refused", "n/a", "timeout", *BAD)
 _FOLDER = re.compile(r"/[^\s'\"]*-packages/")
 Rows = dict[str, dict[str, Any]]
 
@@ -70,7 +70,7 @@ def markdown(found: dict[str, Any], labels: list[str]) -> str:
         + "\n".join(_line(rows, label) for label in labels),
         f"Operations that `clew.profile` has no formula for: {_unknown(rows)}.",
     ]
-    for title, kinds in (("Wrong or failed", BAD), ("Out of time", ("timeout",)), ("Not to be judged", ("n/a",))):
+    for title, kinds in TITLES:
         lines = _exceptions(rows, kinds)
         if lines:
             parts += [f"## {title}", "\n".join(f"- {line}" for line in lines)]
@@ -82,10 +82,18 @@ def markdown(found: dict[str, Any], labels: list[str]) -> str:
 HEAD = """\
 Each pass on a capture of each architecture of the [coverage corpus](coverage.md) (small random weights), verified, and
 compared with what the model computes on another batch, or on the example where a guard refuses that one: `equal` within
-0.002 of the largest number. `unchanged`: the pass found nothing to do. `n/a`: the model itself does not run in double
-precision, on the other device ({device}) or through torch's exporter, so that there is nothing to compare with. Where a
-model chooses the largest of nearly equal numbers, and another order of additions chooses another, it is judged in
-double precision. Made by `python -m benchmarks.passes_corpus` with {versions}."""
+0.002 of the largest number. `unchanged`: the pass found nothing to do. `guarded`: a guard of the capture refuses the
+other device. `refused`: an error says that torch's exporter does not take the program, though it takes the model.
+`n/a`: the model itself does not run in double precision, on the other device ({device}) or through torch's exporter, so
+that there is nothing to compare with. Where a model chooses the largest of nearly equal numbers, and another order of
+additions chooses another, it is judged in double precision.
+Made by `python -m benchmarks.passes_corpus` with {versions}."""
+TITLES = (
+    ("Wrong or failed", BAD),
+    ("Refused or guarded", ("refused", "guarded")),
+    ("Out of time", ("timeout",)),
+    ("Not to be judged", ("n/a",)),
+)
 TOLD = {
     "equal": "every pass equal",
     "late": "some pass not in time, the others equal",

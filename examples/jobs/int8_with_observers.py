@@ -1,31 +1,25 @@
-"""Linear layers of 8 bits: observers tell the range of what each is given, and another layer is put in its place."""
+"""A model with weights of 8 bits: observers see some batches, then layers of whole numbers stand in their places."""
 
 import torch
-from torch import nn
+from transformers import ViTConfig, ViTForImageClassification
 
 import clew
 
-
-class Int8Linear(nn.Module):
-    def __init__(self, linear, largest):
-        super().__init__()
-        scales = linear.weight.detach().abs().amax(1, keepdim=True) / 127
-        self.register_buffer("weight", torch.round(linear.weight.detach() / scales).to(torch.int8))
-        self.register_buffer("scales", scales[:, 0] * largest / 127)
-        self.step, self.bias = largest / 127, linear.bias
-
-    def forward(self, x):
-        steps = torch.clamp(torch.round(x / self.step), -127, 127)
-        return nn.functional.linear(steps, self.weight.to(x.dtype)) * self.scales + self.bias
-
-
 torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 4)).eval()
-plain, quantized = (clew.trace(model, args=(torch.randn(2, 16),)) for _ in range(2))
-observer = clew.Observer(plain, op=nn.Linear)
-for _ in range(8):
-    observer.run(torch.randn(32, 16))
-for path, seen in observer.inputs.items():
-    quantized.set_submodule(path, Int8Linear(model.get_submodule(path), seen.quantile(0.9999)))
-print(observer.table())
-print(clew.compare(plain, quantized, torch.randn(32, 16), atol=0.02).table())
+size = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 128}
+model = ViTForImageClassification(ViTConfig(**size, image_size=32, patch_size=8, num_labels=10)).eval()
+plain, quantized = (clew.trace(model, kwargs={"pixel_values": torch.randn(2, 3, 32, 32)}) for _ in range(2))
+with torch.no_grad():
+    clew.insert_observers(quantized)
+    for _ in range(8):
+        quantized(pixel_values=torch.randn(16, 3, 32, 32))
+    clew.quantize(quantized, skip=["classifier"])
+    images = torch.randn(64, 3, 32, 32)
+    one, other = plain(pixel_values=images).logits, quantized(pixel_values=images).logits
+print(quantized.vit.layers[0].mlp)
+bytes_of = [sum(one.nbytes for one in program.state_dict().values()) for program in (plain, quantized)]
+print(f"{bytes_of[0]} bytes became {bytes_of[1]}; logits are {(one - other).norm() / one.norm():.2%} apart")
+print(f"{(one.argmax(-1) == other.argmax(-1)).float().mean():.0%} of the images are of the same class")
+worst = max(clew.compare(plain, quantized, pixel_values=images).pairs, key=lambda pair: pair.relative)
+print(f"furthest apart: {worst.left.name}, {worst.relative:.2%}, at {worst.left.source.describe()}")
+assert (one - other).norm() < 0.05 * one.norm()

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from clew.passes.inline_modules import inline_modules
     from clew.passes.match import SubgraphMatcher
     from clew.passes.place import place
+    from clew.passes.quantize import insert_observers, quantize
     from clew.passes.recognize import recognize
     from clew.passes.reinplace import reinplace
     from clew.passes.remove_dropout import remove_dropout
@@ -95,6 +96,8 @@ _LATE = {
     "constant_folding": "clew.passes.constant_folding",
     "dead_code": "clew.passes.dead_code",
     "fold_batch_norm": "clew.passes.fold_batch_norm",
+    "insert_observers": "clew.passes.quantize",
+    "quantize": "clew.passes.quantize",
     "remove_dropout": "clew.passes.remove_dropout",
     "simplify": "clew.passes.simplify",
     "symbolic_types": "clew.passes.symbolic_types",
@@ -207,6 +210,8 @@ __all__ = [
     "fitted",
     "flat",
     "fold_batch_norm",
+    "insert_observers",
+    "quantize",
     "for_loop",
     "from_exported",
     "from_fx",

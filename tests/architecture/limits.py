@@ -97,7 +97,6 @@ IDEAS = {
     "tools.split": "a question of the public surface, one file each",
     "tools.nested": "a question of the public surface, one file each",
     "tools.pipeline": "a question of the public surface, one file each",
-    "tools.interpreters": "questions of the public surface about one run",
     "tools.report": "a question of the public surface, one file each",
     "translate.rows.jax_random": "one kind of rows",
     "translate.sources.jax_functions": "functions that take functions, which have bodies of their own",

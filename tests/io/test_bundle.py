@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import struct
@@ -241,6 +242,18 @@ def test_captures_of_a_lazy_graph_share_their_state(tmp_path: Path) -> None:
     assert again(x.half()).dtype is torch.float16 and again.count == 3
 
 
+@functools.lru_cache
+def masked(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return x * mask
+
+
+def test_caches_that_are_given_new_tensors_are_entered(tmp_path: Path) -> None:
+    """An item of a tensor is a new tensor each time, which is in no cache."""
+    program, x = lambda x: masked(x[0], (x > 0)[1]) + 1, torch.randn(2, 3)
+    clew.save(clew.trace(program, (x,)), tmp_path / "model.clew")
+    assert torch.equal(clew.load(tmp_path / "model.clew")(2 * x), program(2 * x))
+
+
 def test_captures_of_a_lazy_function(tmp_path: Path) -> None:
     lazy = clew.trace(lambda x, k: np.sort(x) * k if isinstance(k, int) else x.shape)
     wanted = [lazy(np.array([2.0, 1]), 3), lazy(np.ones(2), None)]
@@ -274,6 +287,74 @@ def test_saving_tells_what_has_to_be_allowed(tmp_path: Path) -> None:
     assert torch.equal(x.grad, torch.full((2,), 3.0))
 
 
+class Doubling(nn.Module):
+    """Calls a function of the user's where it trains, and only there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.body(Doubled.apply(x) if self.training else x)
+
+
+def test_a_branch_may_call_what_is_not_there(tmp_path: Path) -> None:
+    model, x = Doubling().eval(), torch.randn(3, 2)
+    with pytest.warns(UserWarning, match="Doubled"):
+        clew.save(clew.trace(model, (x,)), tmp_path / "model.clew")
+    with pytest.warns(UserWarning, match="calls that reach .*Doubled.apply, which is not allowed, will raise"):
+        loaded = clew.load(tmp_path / "model.clew")
+    assert torch.equal(loaded(x), model(x))
+    with pytest.raises(ClewError, match=r"cannot be found here: .*Doubled.apply\n(.*\n)*.*allow=\('torch', "):
+        loaded.train()(x)
+    clew.save(loaded, tmp_path / "again.clew")
+    with pytest.raises(ClewError, match="Doubled.apply"):
+        clew.load(tmp_path / "again.clew").train()(x)
+    trusting = clew.load(tmp_path / "model.clew", allow=("torch", __name__))
+    assert torch.equal(trusting.train()(x), model.train()(x))
+
+
+class Choices:
+    """Settings of a module that stays one call."""
+
+    def __init__(self) -> None:
+        self.scale, self.itself = 3.0, self
+
+
+class Chosen(nn.Module):
+    def __init__(self, choices: Choices) -> None:
+        super().__init__()
+        self.choices = choices
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.choices.itself.scale
+
+
+@pytest.mark.filterwarnings("ignore:the file names")
+def test_objects_of_named_classes_come_back(tmp_path: Path) -> None:
+    choices = Choices()
+    model, x = nn.Sequential(Chosen(choices), Chosen(choices)), torch.ones(2)
+    captured = clew.trace(model, (x,), leaves=lambda part, path: isinstance(part, Chosen))
+    clew.save(captured, tmp_path / "model.clew")
+    with pytest.raises(BundleError, match="Chosen is no class of modules that may be loaded"):
+        clew.load(tmp_path / "model.clew")
+    loaded = clew.load(tmp_path / "model.clew", allow=("torch", __name__))
+    assert torch.equal(loaded(x), model(x)) and loaded.get_submodule("0").choices is loaded.get_submodule("1").choices
+
+
+@pytest.mark.parametrize("part", ["torch.Generator", "torch.nn.Linear", "tests.io.test_bundle.Choices"])
+def test_no_object_is_made_of_a_class_that_the_caller_has_not_named(part: str, tmp_path: Path) -> None:
+    _, path = saved("tied", tmp_path)
+
+    def with_object(manifest: Any) -> Any:
+        manifest["tensors"].append({"class": part, "attributes": {}})
+        manifest["modules"][0]["attributes"]["made"] = {"object": len(manifest["tensors"]) - 1}
+        return manifest
+
+    with pytest.raises(BundleError):
+        clew.load(rewritten(path, manifest=with_object))
+
+
 def test_hooks_that_would_run_are_refused(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Linear(2, 2))
     model[0].register_full_backward_hook(lambda *args: None)
@@ -286,6 +367,11 @@ def test_parametrizations_come_back(tmp_path: Path) -> None:
     x = torch.randn(2, 3)
     clew.save(clew.trace(model, (x,)), tmp_path / "model.clew")
     assert torch.equal(clew.load(tmp_path / "model.clew")(x), model(x))
+
+
+def test_no_guard_is_on_files_that_a_framework_imports() -> None:
+    captured = clew.trace(Counting(), (tf.ones((2, 3)),))  # AutoGraph writes modules, and imports them
+    assert not [one for one in captured.guards if "file" in str(one)]
 
 
 def test_a_guard_holds_after_loading(tmp_path: Path) -> None:

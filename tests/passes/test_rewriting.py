@@ -224,6 +224,14 @@ def test_tied_weights_stay_tied():
     assert captured.get_parameter("0.weight") is captured.get_parameter("1.weight")
 
 
+def test_convert_dtype_of_parametrized_layers():
+    model = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)), nn.Tanh()).eval()
+    captured = clew.convert_dtype(clew.trace(model, (torch.randn(3, 2),)), torch.float64)
+    x = torch.randn(3, 2, dtype=torch.float64)
+    torch.testing.assert_close(captured(x), copy.deepcopy(model).double()(x))
+    assert model[0].weight.dtype is torch.float32
+
+
 def test_place():
     model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))
     captured = clew.place(clew.trace(model, (X,)), "meta")
@@ -238,6 +246,62 @@ def test_decompose():
     assert any(target is torch.ops.aten.addmm.default for target in calls)
     torch.testing.assert_close(module(x), model(x))
     assert list(module.state_dict()) == list(model.state_dict())
+
+
+class Asking(nn.Module):
+    """Branches and loops on what arrays hold, a question, and a write."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x, mask=None):
+        y = self.layer(x)
+        if mask is not None and not mask.all():
+            y = y.masked_fill(~mask, 0.0)
+        self.calls.add_(1)
+        rounds = 0
+        while y.abs().max() > 1 and rounds < 10:
+            y, rounds = y / 2, rounds + 1
+        for row in x[: int(mask.sum()) // 4]:
+            y = y + row
+        first, *_ = mask.sum(1).tolist()
+        y = y[:, :first]
+        return {"y": y, "rounds": rounds}
+
+
+def test_decompose_takes_the_way_of_the_example_and_guards_it(capfd):
+    torch.manual_seed(0)
+    model, x, mask = Asking().eval(), torch.randn(3, 4) * 5, torch.ones(3, 4, dtype=torch.bool)
+    captured = clew.trace(model, (x, mask))
+    module = clew.decompose(captured, (x, mask))
+    assert captured.calls == model.calls == 0 and capfd.readouterr().err == ""
+    torch.testing.assert_close(module(x, mask), model(x, mask))
+    torch.testing.assert_close(module(x * 1.01, mask)["y"], model(x * 1.01, mask)["y"])
+    before = module.calls.clone()
+    for other in ((x * 100, mask), (x, ~mask), (x / 100, mask)):
+        with pytest.raises(clew.GuardError, match=r"where: .*test_rewriting.py"):
+            module(*other)
+    assert torch.equal(module.calls, before)
+
+
+def test_decompose_carries_guards_on_settings():
+    """Of layers that the result does not have: the setting of the capture stands in their place."""
+
+    class Patches(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.project = nn.Conv2d(3, 4, 4, stride=4)
+
+        def forward(self, x):
+            if x.shape[2] // self.project.stride[0] == 5:
+                return x
+            return self.project(x)
+
+    model, x = Patches().eval(), torch.randn(2, 3, 16, 16)
+    module = clew.decompose(clew.trace(model, (x,)), (x,))
+    torch.testing.assert_close(module(x), model(x))
 
 
 # ---- any order -------------------------------------------------------------------------------------------------------

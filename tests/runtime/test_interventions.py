@@ -166,6 +166,35 @@ def test_gradients_flow_through_recorded_values(x):
     torch.testing.assert_close(values["rest"].grad, model.first.weight.sum(0).expand(2, 4))
 
 
+def test_gradients_flow_through_a_recorded_value_that_is_overwritten_later(x):
+    """As through what a hook gave, where only the layer behind writes; a value that others hold is a copy."""
+
+    class Overwriting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.views = nn.Linear(4, 4), nn.Flatten(0)
+
+        def forward(self, x):
+            y = self.layer(x)
+            y *= 2
+            flat = self.views(y)
+            y += x
+            return flat.sum() * y
+
+    model = Overwriting()
+    captured = clew.trace(model, (x,))
+    with captured.record("layer", "views") as values:
+        result = captured(x)
+        values["layer"].retain_grad()
+        result.sum().backward()
+    torch.testing.assert_close(result, model(x))
+    twin = model.layer(x).detach().requires_grad_()
+    y = twin * 2 + x
+    (y.sum() * y).sum().backward()
+    torch.testing.assert_close(values["layer"].grad, twin.grad)
+    torch.testing.assert_close(values["views"], (model.layer(x) * 2).flatten())
+
+
 def test_edits_and_hooks_inside_count(x):
     captured = clew.trace(Net(), (x,))
     seen = []

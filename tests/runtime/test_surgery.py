@@ -159,6 +159,68 @@ def test_a_module_whose_call_is_not_held_is_not_wrapped():
         captured.wrap_module("attention", lambda module: module)
 
 
+class Reading(nn.Module):
+    """Asks its layer for more than its value, as T5 and Whisper do."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale, self.layer = nn.Parameter(torch.tensor(2.0)), nn.Linear(4, 4)
+
+    def forward(self, x):
+        if x.shape[0] * self.layer.weight.shape[0] > 100:
+            return x
+        return self.layer(x.to(self.layer.weight.dtype)) * self.layer.weight.sum() * self.scale
+
+
+def test_reads_of_a_wrapped_module_follow_it_and_come_back():
+    model, x = Reading(), torch.randn(3, 4)
+    captured, before = clew.trace(model, (x,)), Reading.forward(model, x)
+    original = captured.get_submodule("layer")
+    captured.wrap_module("layer", LoRA)
+    torch.testing.assert_close(captured(x), before)
+    captured.replace_module("layer", original)
+    torch.testing.assert_close(captured(x), before)
+    assert "self.layer.weight" in captured.code and "base" not in captured.code
+    assert not vars(captured).get("assumed")
+
+
+def test_a_new_module_without_what_is_read_is_refused_and_nothing_changes():
+    captured, x = clew.trace(Reading(), (torch.randn(3, 4),)), torch.randn(3, 4)
+    code, before = captured.code, captured(x)
+    with pytest.raises(GraphError, match=r"has no 'weight'[\s\S]*where: [\s\S]*give the new module an attribute"):
+        captured.replace_module("layer", nn.Identity())
+    assert captured.code == code and torch.equal(captured(x), before)
+
+
+class Modes(nn.Module):
+    """Its flag is an operand of the branch in which it is called."""
+
+    def __init__(self):
+        super().__init__()
+        self.block = Noisy()
+
+    def forward(self, x):
+        return self.block(x) if x.sum() > 0 else x - 1
+
+
+class Noisy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.part = nn.Linear(4, 4), nn.Module()
+
+    def forward(self, x):
+        kept = torch.dropout(self.inner(x), 0.5, self.part.training)
+        return kept * 2
+
+
+def test_flags_of_a_replaced_module_go_with_its_calls_inside_of_branches():
+    model, x = Modes().eval(), torch.ones(3, 4)
+    captured = clew.trace(model, (x,))
+    captured.replace_module("block", nn.Tanh())
+    assert torch.equal(captured(x), x.tanh()) and torch.equal(captured(-x), -x - 1)
+    assert "training" not in captured.code
+
+
 def test_the_advice_keeps_the_layers():
     """What the error says makes one more module a call, and torch's own stay calls."""
     model = nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), nn.Linear(4, 2)).eval()

@@ -163,6 +163,20 @@ def test_the_first_node_that_differs() -> None:
     assert clew.compare(captured, other, torch.full((2, 4), 1.0), atol=0.1).pairs[0].differs is False
 
 
+def test_random_numbers_are_the_same_and_memory_that_nobody_wrote_is_left_out() -> None:
+    def noisy(x: torch.Tensor) -> torch.Tensor:
+        places = torch.empty_like(x)
+        places.copy_(x + torch.rand(3))
+        return places * 2
+
+    x = torch.rand(3)
+    captured = clew.trace(noisy, args=(x,))
+    state = torch.get_rng_state()
+    found = clew.compare(captured, copy.deepcopy(captured), x)
+    assert found and "empty_like" not in {str(getattr(pair.left.target, "__name__", "")) for pair in found.pairs}
+    assert not torch.equal(state, torch.get_rng_state())  # as after one call
+
+
 def test_nodes_are_matched_by_structure_and_then_by_name() -> None:
     def one(x: torch.Tensor) -> torch.Tensor:
         scaled = x * 2

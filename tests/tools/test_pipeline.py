@@ -76,6 +76,20 @@ def test_bisect(wrong, node):
         assert "hidden = torch.relu(self.first(x))" in found.line
 
 
+def test_bisect_tells_nodes_of_branches_from_those_around_them():
+    """Both sides have nodes of the names of those around them."""
+
+    def program(x):
+        y = torch.relu(x - 1)
+        if x.sum() > 0:
+            y = torch.relu(y[:1] + 1) * 3
+        return y.sum()
+
+    captured = clew.trace(program, (torch.ones(2, 3),))
+    found = clew.bisect([exchanged], captured, (torch.full((2, 3), 2.0),))
+    assert found.node == "y" and "y = torch.relu(x - 1)" in found.line
+
+
 def test_bisect_finds_nothing_where_nothing_is_wrong():
     captured = clew.trace(Model().eval(), (X,))
     assert clew.bisect(clew.Pipeline([clew.remove_dropout, clew.inline_modules]), captured) is None

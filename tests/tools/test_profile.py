@@ -206,3 +206,15 @@ def test_arguments_by_name_and_programs_of_jax() -> None:
     found = clew.profile(captured, jnp.ones((2, 3)), w=jnp.ones((3, 5)))
     assert (found.macs, found.flops, found.unknown) == (30, 70, [])
     assert found.peak_bytes == 4 * (6 + 15 + 10 + 10)
+
+
+def test_a_product_that_refuses_empty_tensors_is_profiled_without_running_all_the_same() -> None:
+    """torch's own stand-in for grouped products takes bfloat16 alone, its CPU other dtypes too."""
+
+    def experts(x: torch.Tensor, weights: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.grouped_mm(x, weights, offs=ends)
+
+    given = (torch.randn(8, 16), torch.randn(2, 16, 4), torch.tensor([3, 8], dtype=torch.int32))
+    captured = clew.trace(experts, given)
+    empty = clew.profile(captured, *(one.to("meta") for one in given))
+    assert empty.macs == clew.profile(captured, *given).macs == 8 * 16 * 4 and empty.seconds is None

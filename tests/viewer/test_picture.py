@@ -6,6 +6,7 @@ import operator
 
 import numpy
 import torch
+from torch import nn
 
 import clew
 from clew.viewer.document import document_of
@@ -141,6 +142,18 @@ def test_the_document_tells_types_sizes_lines_code_and_parameters():
     assert graph["parameters"] == sum(one.numel() for one in captured.parameters())
     assert "type(x) is Tensor" in [guard["text"] for guard in graph["guards"]]
     assert "/" not in "".join(file for file, *_ in graph["sources"])
+
+
+def test_arithmetic_is_told_without_a_profile_where_types_tell_it():
+    model, x = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(144, 5)), (2, 3, 8, 8)
+    captured = clew.trace(lambda x: model(x).add_(1).softmax(-1), (torch.randn(x),))
+    document = document_of(picture_of(captured))
+    told = sum(part.get("flops") or 0 for part in document["graphs"][0]["parts"])
+    assert told == clew.profile(captured, torch.randn(x)).flops and "profile" not in document
+    without_sizes = clew.trace(lambda x: x * 2, (numpy.ones(3),))
+    (node,) = without_sizes.graph.find_nodes(op="call_function")
+    node.value_type = None
+    assert all(part.get("flops") is None for part in document_of(picture_of(without_sizes))["graphs"][0]["parts"])
 
 
 def test_costs_of_a_profile_are_told_by_node():

@@ -38,6 +38,8 @@ export class Panel {
       if (profile.seconds !== null) facts.push(["Time", METRICS.seconds.show(profile.seconds)]);
       facts.push(["FLOPs", `${profile.unknown.length ? "at least " : ""}${METRICS.flops.show(profile.flops)}`]);
       facts.push(["Bytes moved", METRICS.bytes.show(profile.bytes)], ["Peak memory", `${amount(profile.peak_bytes, "B")} at ${profile.peak_node}`]);
+    } else if (model.sum(model.root, "flops")) {
+      facts.push(["FLOPs", `${METRICS.flops.show(model.sum(model.root, "flops"))}, at the example's sizes`]);
     }
     return [
       this.head("Program", model.name, ""),

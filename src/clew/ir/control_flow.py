@@ -180,6 +180,27 @@ def give_values(node: Any, carried: tuple[Any, ...], operands: tuple[Any, ...]) 
     node.args, node.kwargs = found.args, found.kwargs
 
 
+def drop_unused_operands(node: Any) -> None:
+    """Take from a branch or loop the operands that none of its bodies uses, and from the bodies their inputs."""
+    control = control_of(node)
+    if control is None or not control.operands:
+        return
+    count = len(control.operands)
+    inputs = [inputs_of(body)[-count:] for body in control.bodies]
+    needed = {one for body in control.bodies for guard in body.guards.entry for one in guard.inputs}
+    kept = [any(row[place].users or row[place] in needed for row in inputs) for place in range(count)]
+    if all(kept) or any(len(row) != count for row in inputs):
+        return
+    found = _SIGNATURES[node.target].bind(*node.args, **node.kwargs)
+    operands = tuple(one for one, stays in zip(control.operands, kept, strict=True) if stays)
+    found.arguments.update(operands=operands)
+    node.args, node.kwargs = found.args, found.kwargs
+    for body, row in zip(control.bodies, inputs, strict=True):
+        for one, stays in zip(row, kept, strict=True):
+            if not stays:
+                body.erase_node(one)
+
+
 def inputs_of(body: Any) -> list[Any]:
     """The parameters of a body, in order."""
     return [node for node in body.nodes if node.op == "placeholder"]

@@ -174,11 +174,19 @@ class Guest:
         """The numbers of an array as an array of NumPy's."""
         return value.__array__()
 
+    def random_state(self) -> Callable[[], None]:
+        """Note where the streams of random numbers are; what comes out puts them back there."""
+        return lambda: None
+
     def wait_for(self, value: Any) -> None:
         """Return when an array has been computed."""
 
     def without_data(self, value: Any) -> Any:
         """An array that holds no data, or a copy of a module whose arrays hold none."""
+        return value
+
+    def zeros_for(self, value: Any) -> Any:
+        """An array of zeros of the same form as one that holds no data; all else as it is."""
         return value
 
     def operators_inside(self, see: Callable[..., None]) -> AbstractContextManager[Any] | None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from clew.errors import GraphError, a_or_an
 from clew.ir.arguments import BASE_TYPES, leaves, nested_graphs, rebuilt_tuple
+from clew.ir.control_flow import control_of, inputs_of
 from clew.ir.effects import resolve
 from clew.ir.node import Node
 from clew.ir.spellings import forms_of, operations_of
@@ -213,11 +214,24 @@ def stack_of(node: Node) -> dict[str, tuple[str, Any]]:
 
 def all_calls(graph: Graph) -> Iterator[ModuleCall]:
     """The calls of modules that a graph holds, those of bodies of control flow too; each graph's own in their order."""
-    for one in (graph, *nested_graphs(graph)):
-        yield from _calls_in(one)
+    graphs = [graph, *nested_graphs(graph)]
+    origins = {inner: outer for one in graphs for inner, outer in _operands_in(one)}
+    for one in graphs:
+        yield from _calls_in(one, origins)
 
 
-def _calls_in(graph: Graph) -> Iterator[ModuleCall]:
+def _operands_in(graph: Graph) -> Iterator[tuple[Node, Node]]:
+    """The inputs of the bodies of branches and loops, each with the node around it whose value it has."""
+    for node in graph.nodes:
+        control = control_of(node)
+        if control is not None and control.operands:
+            for body in control.bodies:
+                inputs = inputs_of(body)[-len(control.operands) :]
+                pairs = zip(inputs, control.operands, strict=False)
+                yield from ((inner, outer) for inner, outer in pairs if isinstance(outer, Node))
+
+
+def _calls_in(graph: Graph, origins: dict[Node, Node]) -> Iterator[ModuleCall]:
     marked: dict[str, tuple[Mark, dict[int, Node]]] = {}
     found: dict[str, ModuleCall] = {}
     for node in graph.nodes:
@@ -228,11 +242,23 @@ def _calls_in(graph: Graph) -> Iterator[ModuleCall]:
             key, (path, _) = next(reversed(stack_of(node).items()), ("", ("", None)))
             if path == node.target:
                 found[key] = ModuleCall(key, path, graph, node.args, dict(node.kwargs), node)
+    _note_operands(graph, origins, marked)
     for key, (mark, nodes) in marked.items():
         call = _filled(key, mark, nodes, graph)
         if call is not None:
             found[key] = call
     yield from found.values()
+
+
+def _note_operands(graph: Graph, origins: dict[Node, Node], marked: dict[str, tuple[Mark, dict[int, Node]]]) -> None:
+    """Note the inputs of a body for what calls in it are given from around it."""
+    for node in inputs_of(graph):
+        outer = origins.get(node)
+        while outer is not None:
+            for key, mark in (outer._meta or {}).get(MARKS, {}).items():
+                if key in marked:
+                    marked[key][1].setdefault(mark.number, node)
+            outer = origins.get(outer)
 
 
 def _filled(key: str, mark: Mark, nodes: dict[int, Node], graph: Graph) -> ModuleCall | None:

@@ -21,6 +21,7 @@ from clew.ir.format import qualified_name
 from clew.ir.guards import Call, Guard
 from clew.ir.names import NotFound, find
 from clew.ir.node import Node
+from clew.ir.pickling import Missing
 
 FRAMEWORKS = ("torch", "numpy", "jax", "tensorflow")
 _ALWAYS = ("numpy", "operator", "_operator", "math", "collections", "functools", "builtins", "typing", "clew")
@@ -35,6 +36,7 @@ _MODULES = {
         "Tensor Size Generator finfo iinfo device dtype autocast no_grad enable_grad inference_mode set_grad_enabled "
         "memory_format layout SymInt SymFloat SymBool nn functional fft linalg special sparse nested signal masked "
         "func autograd amp random return_types types distributions optim quantization overrides compiler _VF _tensor "
+        "_dynamo._trace_wrapped_higher_order_op.ModIndex "
         "_functorch _higher_order_ops _linalg_utils _lobpcg _lowrank _C._nn _C._fft _C._linalg _C._special "
         "_C._sparse _C._nested _C._VariableFunctions _C._VariableFunctionsClass _C.TensorBase _C._TensorBase "
         "_C.Generator _C._functorch "
@@ -101,7 +103,7 @@ _OUTWARD = frozenset(
 _OF_CLEW = frozenset(
     "attempt attempt_method outcome_of outcome_of_method raise_error raise_if assign assign_buffer remove "
     "set_attribute draw draw_from shuffled at_update hand_out set_flat_item take_step remember write_variable "
-    "follows_from_sizes _question ClosedOver Part CapturedPart Default".split()
+    "follows_from_sizes ClosedOver Part CapturedPart Default CallVariables".split()
 )
 """Functions and classes of Clew's that graphs name, besides functions whose effects are declared."""
 _FILES = frozenset(
@@ -139,10 +141,20 @@ class Permissions:
         self.allow = tuple(allow)
         self.records: dict[str, Any] = {}
         """Classes of records that stand for those which may not be named."""
+        self.missing: list[str] | None = None
+        """The functions that were left out, if that is all right."""
         self._call = call
         self._packages = {one.partition(".")[0] for one in self.allow} | {*_ALWAYS, *packages}
         self._found: dict[str, Any] = {}
         """What was found by now: large models name the same few classes and functions again and again."""
+
+    def left_out(self, name: str) -> Any:
+        """What stands for a function that a branch or loop calls and that may not be named: it raises when it is
+        called. None for what may be named, and where nothing may be left out."""
+        if self.missing is None or self._is_allowed(name) or name.partition(".")[0] in self._packages:
+            return None
+        self.missing.append(name)
+        return Missing(name, self._fix(name))
 
     def find(self, name: str) -> Any:
         """The object with a dotted name."""

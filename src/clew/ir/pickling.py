@@ -43,27 +43,28 @@ _HOLDING = ("__array__", "state_dict")
 
 
 class Missing:
-    """Stands for a function that is not there."""
+    """Stands for a function that is not there; ``fix`` is what to do about it, if more is known than its name."""
 
-    __slots__ = ("__name__", "name")
+    __slots__ = ("__name__", "fix", "name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, fix: str = "") -> None:
         self.name = name
+        self.fix = fix
         self.__name__ = name.rpartition(".")[2]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise missing([self.name])
+        raise missing([self.name], self.fix)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Missing, (self.name,)
+        return Missing, (self.name, self.fix)
 
 
-def missing(names: list[str]) -> GraphError:
+def missing(names: list[str], fix: str = "") -> GraphError:
     """The error for functions that a graph calls and that are not there."""
     return GraphError(
         f"the graph calls what cannot be found here: {', '.join(names)}",
         why="a saved graph holds the names of functions and of classes of modules, not their code",
-        fixes=("make importable what has them, under the same name",),
+        fixes=(fix or "make importable what has them, under the same name",),
     )
 
 

@@ -312,7 +312,7 @@ def parse(text: str, *, objects: Mapping[str, Any] | None = None, allow: Collect
 
 def parse_with(text: str, objects: Mapping[str, Any], permissions: Permissions) -> Graph:
     """The graph of a text that may name only what these permissions allow."""
-    reader = _GraphReader(text, objects, permissions.find)
+    reader = _GraphReader(text, objects, permissions.find, permissions.left_out)
     graph = _read(reader)
     for one in (graph, *nested_graphs(graph)):
         for part in (*one.nodes, *one.guards.entry):
@@ -333,13 +333,24 @@ def _read(reader: _GraphReader) -> Graph:
 
 
 class _GraphReader(AnnotationReader):
-    """Reads graphs; ``graph`` is the innermost one that is being read and ``nodes`` its nodes by name."""
+    """Reads graphs; ``graph`` is the innermost one that is being read and ``nodes`` its nodes by name.
+
+    ``left_out`` gives what stands for a function that a graph inside of another calls and that may not be named.
+    """
 
     graph: Graph
     nodes: dict[str, Node]
 
-    def __init__(self, text: str, objects: Mapping[str, Any], find: Callable[[str], Any]) -> None:
+    def __init__(
+        self,
+        text: str,
+        objects: Mapping[str, Any],
+        find: Callable[[str], Any],
+        left_out: Callable[[str], Any] = lambda name: None,
+    ) -> None:
         super().__init__(text, objects, find)
+        self.left_out = left_out
+        self.depth = 0
         self.places: dict[int, int] = {}
         """Where nodes and guards, by id, stand in the text."""
 
@@ -356,12 +367,14 @@ class _GraphReader(AnnotationReader):
         """A graph whose first word has been read."""
         outside = getattr(self, "graph", None), getattr(self, "nodes", None)
         self.graph, self.nodes = Graph(), {}
+        self.depth += 1
         self.header()
         self.expect("{")
         self.statements()
         if self.match(_WHERE) is not None:
             self.guards()
         found = self.graph
+        self.depth -= 1
         self.graph, self.nodes = outside  # type: ignore[assignment]
         return found
 
@@ -461,7 +474,8 @@ class _GraphReader(AnnotationReader):
             start = match.start()
             if "." not in match[0]:
                 raise self.error("the full name of a function, such as torch.relu or builtins.len", start)
-            found = self.find(match[0], start)
+            found = self.left_out(match[0]) if self.depth > 1 else None
+            found = self.find(match[0], start) if found is None else found
         if not callable(found):
             raise self.fault(f"a function is expected, but this is {a_or_an(found)}", start)
         return found

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from clew.errors import GraphError, a_or_an
 from clew.ir.graph import Graph
@@ -69,7 +70,7 @@ class _Owning:
 
     def _module(self, value: nn.Module) -> nn.Module:
         if id(value) not in self.made:
-            twin = copy.copy(value)
+            twin = _twin(value)
             self._note(value, twin)
             for table in ("_parameters", "_buffers", "_modules"):
                 vars(twin)[table] = dict(vars(value)[table])
@@ -85,3 +86,12 @@ class _Owning:
     def _note(self, old: Any, new: Any) -> None:
         self.made[id(old)] = new
         self.kept.append(old)
+
+
+def _twin(value: nn.Module) -> nn.Module:
+    """A module like this one, which holds the same; those with parametrized weights do not let others copy them."""
+    if not is_parametrized(value):
+        return copy.copy(value)
+    twin = object.__new__(type(value))
+    vars(twin).update(vars(value))
+    return twin

@@ -13,14 +13,14 @@ import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 from clew.errors import GraphError, a_or_an
 from clew.ir.graph import Graph
 from clew.ir.module_calls import ModuleCall, Record, as_returned, calls_at, mapped
 from clew.ir.node import Node
 from clew.ir.shared_memory import SharedMemory
-from clew.runtime.surgery import calls_to_change, redirect
+from clew.runtime.surgery import calls_to_change, check_separable, redirect
 
 _ACTIVE: ContextVar[tuple[Intervention, ...]] = ContextVar("clew_interventions", default=())
 _RUNNING: ContextVar[dict[str, list[Intervention]]] = ContextVar("clew_intervened_run", default={})  # noqa: B039
@@ -234,31 +234,67 @@ def _asking(captured: Any, keys: dict[str, bool]) -> Graph:
     graph = copy.deepcopy(captured.graph)
     graph.owning_module = captured.graph.owning_module
     memory: dict[int, SharedMemory] = {}
-    for key, is_changed in keys.items():
-        path, _, number = key.partition("@")
-        for call in calls_at(graph, path, int(number or 0) + 1):
+    fates = []
+    for key in keys:
+        for call in _calls_named(graph, key):
             place = id(call.graph)
             if place not in memory:
                 memory[place] = SharedMemory(call.graph, graph.owning_module, inputs_apart=True)
-            _insert_question(call, is_changed, memory[place])
+            fates.append(_fates(call, memory[place]))
+    waiting = iter(fates)
+    for key, is_changed in keys.items():
+        for call in _calls_named(graph, key):
+            _insert_question(call, is_changed, next(waiting))
     return graph
 
 
-def _insert_question(call: ModuleCall, is_changed: bool, memory: SharedMemory) -> None:
-    results = call.results
-    known = [node for node in results if node in memory.places]
+def _calls_named(graph: Graph, key: str) -> list[ModuleCall]:
+    path, _, number = key.partition("@")
+    return calls_at(graph, path, int(number or 0) + 1)
+
+
+class _Fate(NamedTuple):
+    """What becomes of a value that a call returned: it is overwritten; the program may go on with a copy."""
+
+    is_overwritten: bool
+    may_part: bool
+
+
+def _fates(call: ModuleCall, memory: SharedMemory) -> list[_Fate]:
+    known = [node for node in call.results if node in memory.places]
     last = max((memory.places[node] for node in known), default=0)
-    overwritten = [any(memory.places[one] > last for one in memory.writers_of(node)) for node in results]
-    question = Question(call, overwritten)
+    is_separable = True
+    try:
+        check_separable(call)
+    except GraphError:
+        is_separable = False
+    lost = [any(memory.places[one] > last for one in memory.writers_of(node)) for node in call.results]
+    pairs = zip(call.results, lost, strict=True)
+    return [_Fate(one, one and is_separable and _is_alone(node, last, memory)) for node, one in pairs]
+
+
+def _insert_question(call: ModuleCall, is_changed: bool, fates: list[_Fate]) -> None:
+    question = Question(call, fates)
     graph = call.graph
 
     def make(nodes: list[Node]) -> list[Any]:
         asked = graph.call_function(question, tuple(nodes))
-        if not is_changed:
+        if not is_changed and not any(fate.may_part for fate in fates):
             return list(nodes)
         return [graph.call_function(_item, (asked, place)) for place in range(len(nodes))]
 
     redirect(call, make)
+
+
+def _is_alone(node: Node, last: int, memory: SharedMemory) -> bool:
+    """Whether nothing that is used behind a call may share memory with what it returned, but through that."""
+    group = memory.find(node)
+    for other, place in memory.places.items():
+        if place <= last and other is not node and memory.find(other) is group:
+            is_outside = other.op in ("placeholder", "get_attr")
+            if is_outside or any(memory.places.get(user, place) > last for user in other.users):
+                return False
+    return True
 
 
 def _item(values: tuple[Any, ...], place: int) -> Any:
@@ -270,25 +306,33 @@ class Question:
 
     __name__ = "intervene"
 
-    def __init__(self, call: ModuleCall, overwritten: list[bool]) -> None:
+    def __init__(self, call: ModuleCall, fates: list[_Fate]) -> None:
         numbers = {node: place for place, node in enumerate(call.results)}
         self._call = ModuleCall(call.key, call.path, Graph(), (), {}, None)
         self._shape = mapped(call.result, lambda leaf: _Place(numbers[leaf]) if isinstance(leaf, Node) else leaf)
-        self._overwritten = overwritten
+        self._fates = fates
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         for one in _RUNNING.get().get(self._call.key, ()):
             is_kept = isinstance(one, Recording)
-            given = tuple(
-                value.clone() if is_kept and lost and hasattr(value, "clone") else value
-                for value, lost in zip(values, self._overwritten, strict=True)
-            )
+            given = values
+            if is_kept:
+                given, values = self._kept(values)
             whole = as_returned(mapped(self._shape, functools.partial(_value, given)))
             seen = one.seen(self._call, whole)
             if not is_kept:
                 found = dict(self._taken(self._shape, seen, values))
                 values = tuple(found[place] for place in range(len(values)))
         return values
+
+    def _kept(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The values to keep, and those to go on with: other objects where a value is overwritten later."""
+        kept, further = [], []
+        for value, fate in zip(values, self._fates, strict=True):
+            copied = value.clone() if fate.is_overwritten and hasattr(value, "clone") else value
+            kept.append(value if fate.may_part else copied)
+            further.append(copied if fate.may_part else value)
+        return tuple(kept), tuple(further)
 
     def _taken(self, shape: Any, value: Any, before: tuple[Any, ...]) -> Iterator[tuple[int, Any]]:
         """The values of the places in a nest, out of what a function gave for it."""

@@ -22,6 +22,7 @@ import torch
 from clew.capture.state.containers import CODE, SIMPLE, attributes_of
 from clew.errors import CaptureError
 from clew.frameworks.torch.modules.state import OWN
+from clew.ir.pickling import is_sure
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
@@ -270,7 +271,7 @@ def _saved(part: Any, needed: set[int], made: dict[int, Any]) -> Any:
     if part is None or id(part) in made:
         return made.get(id(part))
     children = {name: _saved(child, needed, made) for name, child in part._modules.items()}
-    is_own = type(part).__module__.partition(".")[0] in ("torch", "clew")
+    is_own = type(part).__module__.partition(".")[0] in ("torch", "clew") and is_sure(type(part))
     if is_own or id(part) in needed:
         twin = part
         if any(child is not part._modules[name] for name, child in children.items()):

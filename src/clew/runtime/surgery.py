@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from clew.errors import GraphError, a_or_an
-from clew.ir.arguments import nested_graphs
+from clew.ir.arguments import all_nodes, nested_graphs
+from clew.ir.control_flow import control_of, drop_unused_operands, inputs_of
 from clew.ir.effects import resolve, sets_state
 from clew.ir.graph import Graph
+from clew.ir.guards import Attribute, Guard, attribute_paths
 from clew.ir.module_calls import MARKS, Mark, ModuleCall, Record, Unheld, calls_at, held_in, mapped, note_call, stack_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
@@ -201,9 +203,13 @@ def replace_module(captured: Any, path: str, new: Any) -> None:
         raise GraphError(f"{path!r} is no path of a single module", fixes=["replace one module at a time"])
     for one in calls:
         _check_arguments(one)
+    reads = _Reads(captured.graph, path, new, calls)
     place = captured._put_part(path, new)
     for one in calls:
         _call_at(one, place)
+    dropped = reads.move_to(place)
+    if dropped:
+        vars(captured)["assumed"] = (*vars(captured).get("assumed", ()), *dropped)
     captured.graph.lint()
 
 
@@ -227,6 +233,101 @@ def _check_arguments(call: ModuleCall) -> None:
 
 def _is_array(node: Node) -> bool:
     return node.op != "get_attr" and (node.value_type is None or isinstance(node.value_type, ArrayType))
+
+
+class _Reads:
+    """What a program reads of a module that is replaced, besides calling it: ``self.wo.weight.dtype`` and the like.
+
+    Where the new module has the old one inside, or a part of it, reads go there; else to what it has of that name. A
+    read by the program that leads to nothing is an error before anything is changed; a guard on such is dropped.
+    """
+
+    def __init__(self, graph: Graph, path: str, new: Any, calls: list[ModuleCall]) -> None:
+        self.graph, self.path, self.new, self.calls = graph, path, new, calls
+        self.old = resolve(graph.owning_module, path)
+        self.held = {part: name for name, part in new.named_modules()}
+        for node in all_nodes(graph):
+            if node.op == "get_attr" and self._is_meant(node.target) and self._found(node.target) is None:
+                self._check_gone(node)
+
+    def _is_meant(self, target: Any) -> bool:
+        return str(target).startswith(f"{self.path}.")
+
+    def _found(self, target: str) -> str | None:
+        """Where the new module has what is read at a path, below the new module; None if it has not."""
+        names = target[len(self.path) + 1 :].split(".")
+        holder, rest = self.old, list(names)
+        while len(rest) > 1 and is_module(getattr(holder, rest[0], None)):
+            holder = getattr(holder, rest.pop(0))
+        if holder in self.held:
+            return ".".join(filter(None, [self.held[holder], *rest]))
+        return ".".join(names) if resolve(self.new, ".".join(names)) is not None else None
+
+    def _check_gone(self, node: Node) -> None:
+        """Raise unless what is read goes with the calls of the module."""
+        if self._is_needed(node):
+            name = str(node.target)[len(self.path) + 1 :]
+            raise GraphError(
+                f"{self.path!r} is to be replaced by {a_or_an(self.new)}, which has no {name!r}",
+                why="the program reads that besides calling the module",
+                where="" if node.source is None else node.source.describe(),
+                fixes=[f"give the new module an attribute {name!r}", "keep the old module inside of the new one"],
+            )
+
+    def _is_needed(self, node: Node) -> bool:
+        """Whether somebody uses a value who is still there when the calls have gone."""
+        waiting, seen = [node], {result for call in self.calls for result in call.results}
+        while waiting:
+            one = waiting.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            for user in one.users:
+                inputs = _inputs_for(user, one)
+                if inputs is None and not self._is_inside(user):
+                    return True
+                waiting += [user] if inputs is None else inputs
+        return False
+
+    def _is_inside(self, node: Node) -> bool:
+        return any(call.contains(node) for call in self.calls)
+
+    def move_to(self, place: str) -> list[Guard]:
+        """Let reads go to the new module, which stands at ``place``; guards on what it has not come out."""
+        for node in reversed(list(all_nodes(self.graph))):
+            drop_unused_operands(node)
+            is_read = node.op == "get_attr" and self._is_meant(node.target)
+            found = self._found(node.target) if is_read else None
+            if found is not None:
+                node.target = f"{place}.{found}"
+            elif not node.users and (is_read or (self._is_inside(node) and not node.is_impure())):
+                node.graph.erase_node(node)
+        guards = [(one, self._moved(one, place)) for one in self.graph.guards.entry]
+        if any(one is not moved for one, moved in guards):
+            self.graph.set_guards(tuple(moved for _, moved in guards if moved is not None))
+        return [one for one, moved in guards if moved is None]
+
+    def _moved(self, guard: Guard, place: str) -> Guard | None:
+        """A guard that reads the new module where it read the old one; None if that has not what it reads."""
+        found = {path: self._found(path) for path in attribute_paths([guard]) if self._is_meant(path)}
+        if None in found.values():
+            return None
+
+        def moved(leaf: Any) -> Any:
+            is_meant = isinstance(leaf, Attribute) and leaf.path in found
+            return Attribute(f"{place}.{found[leaf.path]}") if is_meant else leaf
+
+        return guard.mapped(moved) if found else guard
+
+
+def _inputs_for(user: Node, node: Node) -> list[Node] | None:
+    """The inputs of the bodies of a branch or loop that have a node's value; None where it is used otherwise."""
+    control = control_of(user)
+    if control is None or _count(user, node) != control.operands.count(node):
+        return None
+    count = len(control.operands)
+    places = [place for place, one in enumerate(control.operands) if one is node]
+    return [inputs_of(body)[-count:][place] for body in control.bodies for place in places]
 
 
 def _call_at(call: ModuleCall, place: str) -> None:

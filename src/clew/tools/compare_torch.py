@@ -33,6 +33,7 @@ from clew.ir.types import ArrayType
 from clew.runtime.choose import make_captured
 from clew.runtime.function import GraphFunction
 from clew.tools.cases import EQUAL, GUARDED, SEED, WRONG, Call, Case, calls_from, gone, named, no_example
+from clew.tools.matched_nodes import is_unfilled
 from clew.tools.snapshots import ProgramState, Snapshot, Tolerance, difference, is_record, snapshot, tensors_in, walk
 
 # ---- the comparison --------------------------------------------------------------------------------------------------
@@ -357,8 +358,6 @@ def _memory_difference(wanted: Snapshot, got: Snapshot) -> str | None:
 
 Place = tuple[Node | None, str]
 NOWHERE: Place = (None, "")
-_UNFILLED = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"})
-"""Functions whose values are whatever was in memory."""
 
 
 class Recording(Interpreter):
@@ -462,7 +461,7 @@ def _first_difference(wanted: Recording, got: Recording, tolerance: Tolerance) -
 
 
 def _value_difference(wanted: Recording, got: Recording, left: Node, right: Node, limit: Tolerance) -> str | None:
-    if left not in wanted.seen or right not in got.seen or _key(right)[1].rpartition(".")[2] in _UNFILLED:
+    if left not in wanted.seen or right not in got.seen or is_unfilled(right):
         return None
     if issubclass(wanted.seen[left].kind, torch.nn.Module):  # of a class of its own in each capture
         return None

@@ -1,6 +1,7 @@
 """Formulas for the number of arithmetic operations that a call takes.
 
-In comes a ``Call``: the name of an operation, its arguments and its result, of which only sizes are looked at. Out
+In comes a ``Call``: the name of an operation, its arguments and its result, of which only sizes are looked at, so that
+types of arrays do as well as arrays. Out
 comes its ``Cost``: multiply-adds of products, convolutions and attention as ``macs``, all else as ``others``. One is
 what computes an element from one or two others (``exp``, ``sqrt`` and comparisons too); what is composed of such
 operations takes as many as its formula has. Moving, casting and drawing random numbers takes none. Which operation has
@@ -16,6 +17,7 @@ from typing import Any
 
 from clew import tree
 from clew.ir.guests import guest_of
+from clew.ir.types import ArrayType
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,9 @@ def arrays_in(value: Any) -> Iterator[Any]:
 
 
 def is_array(value: Any) -> bool:
-    """Whether a value is an array of one of the frameworks."""
+    """Whether a value is an array of one of the frameworks, or the type of one."""
+    if isinstance(value, ArrayType):
+        return True
     if isinstance(value, (int, float, str, bool, type(None), tuple, list, dict)):
         return False
     guest = guest_of(value)
@@ -89,7 +93,7 @@ def is_array(value: Any) -> bool:
 
 
 def shape(value: Any) -> tuple[int, ...]:
-    """The sizes of an array; none for numbers."""
+    """The sizes of an array, or of the arrays of a type; none for numbers."""
     return tuple(int(size) for size in getattr(value, "shape", ()))
 
 
@@ -499,6 +503,19 @@ def matrix(cubes: float) -> Formula:
         return Cost(others=int(math.prod(batch) * cubes * rows * columns * min(rows, columns)))
 
     return formula
+
+
+def singular_values(call: Call) -> Cost:
+    """Of m rows and n <= m columns: ``4mn**2 - 4n**3/3``; with vectors ``14mn**2 + 8n**3``, with all of them
+    ``4m**2n + 8mn**2 + 9n**3``."""
+    *batch, rows, columns = shape(call.first)
+    m, n = max(rows, columns), min(rows, columns)
+    vectors, *others = arrays_in(call.result)
+    has_vectors, is_whole = bool(others) and count(vectors) > 0, shape(vectors)[-1:] == (rows,) and rows > columns
+    if not has_vectors:
+        return Cost(others=math.prod(batch) * (4 * m * n**2 - 4 * n**3 // 3))
+    whole, thin = 4 * m**2 * n + 8 * m * n**2 + 9 * n**3, 14 * m * n**2 + 8 * n**3
+    return Cost(others=math.prod(batch) * (whole if is_whole else thin))
 
 
 def solve(call: Call) -> Cost:

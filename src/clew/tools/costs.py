@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from clew.ir.guests import package_of
+from clew.ir.arguments import map_arg
+from clew.ir.control_flow import is_control
+from clew.ir.effects import effect_of
+from clew.ir.guests import Effect, package_of
 from clew.ir.node import Node
 from clew.ir.spellings import ARRAY_NAMES, OPERATORS
+from clew.ir.types import ArrayType, ListType, TupleType, Type
 from clew.tools import cost_formulas as formulas
 from clew.tools.cost_formulas import Call, Cost, Formula
 
@@ -151,6 +155,11 @@ RULES: tuple[tuple[str, Formula], ...] = (
     ("det slogdet logdet lu lu_factor", formulas.matrix(2 / 3)),
     ("inv inverse cholesky_inverse", formulas.matrix(2)),
     ("qr", formulas.matrix(4 / 3)),
+    ("eigvalsh", formulas.matrix(4 / 3)),
+    ("eigh", formulas.matrix(9)),
+    ("eigvals", formulas.matrix(10)),
+    ("eig", formulas.matrix(25)),
+    ("svd svdvals", formulas.singular_values),
     ("solve triangular_solve solve_triangular cholesky_solve", formulas.solve),
 )
 """Operations whose number depends on more than the size of the result."""
@@ -179,7 +188,10 @@ OTHER_NAMES = {
     "_adaptive_avg_pool2d": "adaptive_avg_pool2d", "_adaptive_avg_pool3d": "adaptive_avg_pool3d",
     "linalg_vector_norm": "vector_norm", "linalg_norm": "norm", "linalg_inv": "inv", "linalg_det": "det",
     "linalg_cholesky_ex": "cholesky", "linalg_solve": "solve",
-    "linalg_qr": "qr", "linalg_solve_triangular": "solve_triangular", "_to_copy": "to", "_unsafe_view": "view",
+    "linalg_qr": "qr", "linalg_eigvalsh": "eigvalsh", "linalg_eigh": "eigh", "linalg_eigvals": "eigvals",
+    "linalg_eig": "eig", "linalg_svdvals": "svdvals", "linalg_svd": "svd",
+    "_linalg_svd": "svd", "_linalg_eigh": "eigh", "_linalg_eigvals": "eigvals",
+    "linalg_solve_triangular": "solve_triangular", "_to_copy": "to", "_unsafe_view": "view",
     "embedding_bag": "embedding_bag", "_cdist_forward": "cdist", "mkldnn_linear": "linear",
     "upsample_nearest1d": "upsample_nearest2d", "_fft_r2c": "rfft", "_fft_c2r": "irfft", "_fft_c2c": "fft",
 }  # fmt: skip
@@ -278,3 +290,32 @@ def operation_of(node: Node, module: Any, framework: str) -> tuple[str, dict[str
         return operation_name(f"__{target.__name__.strip('_')}__"), {}
     name = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
     return operation_name(name, framework), {}
+
+
+def cost_by_types(node: Node, module: Any, framework: str) -> Cost | None:
+    """What a node takes by the types of its arguments and its result; None where those, or a formula, are not known.
+
+    ``module`` is the one that the node calls, ``framework`` the one of the program.
+    """
+    if node.op not in ("call_function", "call_method", "call_module") or is_control(node):
+        return None
+    name, settings = operation_of(node, module, framework)
+    try:
+        args, kwargs = map_arg((tuple(node.args), dict(node.kwargs)), _sized)
+        result = _parts(node.value_type)
+        if node.value_type is None and effect_of(node) is Effect.WRITE:
+            result = args[0]  # what it was written to
+        return None if result is None else cost_of(Call(framework, name, args, kwargs, result, settings))
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, StopIteration):
+        return None  # a size is not known, or an argument that is no array
+
+
+def _sized(node: Node) -> Any:
+    return _parts(node.value_type)
+
+
+def _parts(value_type: Type | None) -> Any:
+    """The type of an array as what has its sizes, and a nest of such types as a nest."""
+    if isinstance(value_type, (TupleType, ListType)):
+        return tuple(map(_parts, value_type.items))
+    return value_type if isinstance(value_type, ArrayType) else None

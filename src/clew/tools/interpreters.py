@@ -18,11 +18,11 @@ from clew import tree
 from clew.errors import ClewError
 from clew.ir.format import format_argument, format_target
 from clew.ir.graph import Graph
-from clew.ir.guests import guest_of
+from clew.ir.guests import guest_of, present
 from clew.ir.node import Node
 from clew.ir.types import type_of
 from clew.tools.cost_formulas import arrays_in, is_array
-from clew.tools.matched_nodes import matched
+from clew.tools.matched_nodes import is_unfilled, matched
 from clew.tools.tables import Row, table
 from clew.tools.watching import Watching, line_of, module_of
 
@@ -323,14 +323,20 @@ def _pair_row(pair: Pair) -> Row:
 
 def compare(left: Any, right: Any, /, *args: Any, atol: float = 0.0, rtol: float = 0.0, **kwargs: Any) -> Comparison:
     """Call two captured programs with copies of the same arguments, and compare the values of nodes that are the same
-    step: of the same structure, else of the same name. Numbers may differ by ``atol + rtol * abs(first)``."""
+    step: of the same structure, else of the same name. Numbers may differ by ``atol + rtol * abs(first)``. Both draw
+    the same random numbers; what ``empty`` gives is not compared."""
     runs = [Recorder(left), Recorder(right)]
     for run in runs:
         given, named = copied((args, kwargs))
-        run.run(*given, **named)
+        put_back = [one.random_state() for one in present()]
+        try:
+            run.run(*given, **named)
+        finally:
+            for each in put_back if run is runs[0] else ():
+                each()
     nodes: list[tuple[Node, Node]] = matched(runs[0].graph, runs[1].graph)
     kept = [run.recorded for run in runs]
-    pairs = [pair for pair in nodes if pair[0] in kept[0] and pair[1] in kept[1]]
+    pairs = [pair for pair in nodes if pair[0] in kept[0] and pair[1] in kept[1] and not is_unfilled(pair[1])]
     found = [_compared(one, other, kept[0][one], kept[1][other], atol, rtol) for one, other in pairs]
     alone = [
         [node.name for node in _computed(run.graph) if node not in {pair[side] for pair in nodes}]

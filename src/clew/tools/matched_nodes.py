@@ -17,6 +17,13 @@ from clew.ir.graph import Graph
 from clew.ir.node import Node
 
 Pairs = list[tuple[Node, Node]]
+_UNFILLED = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"})
+"""Functions whose values are whatever was in memory."""
+
+
+def is_unfilled(node: Node) -> bool:
+    """Whether a node gives memory that nobody has written to yet, so that its numbers mean nothing."""
+    return node.op.startswith("call") and format_target(node.target).rpartition(".")[2] in _UNFILLED
 
 
 def matched(left: Graph, right: Graph) -> Pairs:

@@ -20,12 +20,14 @@ import torch
 
 from clew.errors import VerificationError
 from clew.ir import verify as rules
-from clew.ir.arguments import all_nodes
+from clew.ir.arguments import all_nodes, bodies_of
+from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.text import to_text
 from clew.passes.program import graph_in
 from clew.tools.cases import Call
 from clew.tools.compare_torch import Observation, Recording, calls_of, copied, first_difference, observe, record
+from clew.tools.matched_nodes import is_unfilled
 from clew.tools.snapshots import ProgramState, Tolerance, difference
 
 Pass = Callable[[Any], Any]
@@ -172,29 +174,45 @@ def _count(program: Any) -> int:
     return sum(1 for _ in all_nodes(graph_in(program)))
 
 
+Place = tuple[Any, ...]
+"""Where a node is: the names of the branches and loops around it, each with the number of the body, and its own."""
+
+
+def _places(graph: Graph, around: Place = ()) -> dict[Node, Place]:
+    """The places of the nodes of a graph and of those inside of it: one name may stand in several bodies."""
+    found = {}
+    for node in graph.nodes:
+        found[node] = (*around, node.name)
+        for number, body in enumerate(bodies_of(node)):
+            found |= _places(body, (*around, node.name, number))
+    return found
+
+
 def _first_node(before: Any, after: Any, call: Call, tolerance: Tolerance) -> tuple[Node | None, str]:
-    """The first node after a pass whose value is not what the node of that name had before; else the first new one."""
+    """The first node after a pass whose value is not what the node of that place had before; else the first new one."""
     was, now = (_recorded(program, call) for program in (before, after))
     if now.failed is not None:
         return now.failed[0], f"it raises {type(now.failed[1]).__name__}: {now.failed[1]}"
-    known = {node.name: seen for node, seen in was.seen.items()}
+    old, places = _places(was.graph), _places(now.graph)
+    known = {old[node]: seen for node, seen in was.seen.items() if node in old}
     new: Node | None = None
     for node, seen in now.seen.items():
-        if node.name not in known:
+        place = places.get(node)
+        if place not in known:
             new = new or (node if node.op != "placeholder" else None)
-        elif not issubclass(known[node.name].kind, torch.nn.Module):
-            found = difference(known[node.name], seen, node.name, tolerance)
+        elif not issubclass(known[place].kind, torch.nn.Module) and not is_unfilled(node):
+            found = difference(known[place], seen, node.name, tolerance)
             if found is not None:
-                return _source_of(node, known) or node, found
+                return _source_of(node, known, places) or node, found
     return new, "it is new, and no value that was there before differs" if new is not None else ""
 
 
-def _source_of(node: Node, known: dict[str, Any]) -> Node | None:
+def _source_of(node: Node, known: dict[Place, Any], places: dict[Node, Place]) -> Node | None:
     """The first new node among those that a value comes from directly or through other new ones."""
     waiting, found = list(node._inputs), []
     while waiting:
         used = waiting.pop()
-        if used.name not in known and used not in found:
+        if places.get(used) not in known and used not in found:
             found.append(used)
             waiting += used._inputs
     return min(found, default=None)

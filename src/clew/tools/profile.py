@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clew import tree
 from clew.errors import ClewError
 from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.control_flow import is_control
@@ -23,7 +24,7 @@ from clew.ir.effects import effect_of, resolve
 from clew.ir.format import format_target
 from clew.ir.guests import Effect, Guest, guest, guest_of
 from clew.ir.node import Node
-from clew.tools.cost_formulas import Call, Cost, arrays_in, count
+from clew.tools.cost_formulas import Call, Cost, arrays_in, count, is_array
 from clew.tools.costs import TABLE, cost_of, operation_name, operation_of
 from clew.tools.tables import Row, amount, duration, table
 from clew.tools.watching import Watching, line_of, memory_in, module_of
@@ -341,6 +342,8 @@ SCATTERS = frozenset("scatter scatter_add scatter_reduce index_add index_copy in
 """What writes as many elements into its first argument as it is given."""
 ONLY_WRITES = frozenset("copy fill zero normal uniform bernoulli exponential random fill_diagonal".split())
 """What does not read its first argument when it writes into it."""
+_SIZED = frozenset("matmul mm bmm addmm baddbmm grouped_mm linear scaled_dot_product_attention".split())
+"""What gives sizes that the sizes of its arguments decide, so that zeros will do for these."""
 READS = frozenset("item tolist bool float int complex equal allclose".split())
 """What gives a plain value that depends on elements."""
 
@@ -466,6 +469,14 @@ def _has_data(array: Any) -> bool:
     return _guest(array).has_data(array)
 
 
+def _zeros_for(value: Any) -> Any:
+    return _guest(value).zeros_for(value) if is_array(value) else value
+
+
+def _without_data(value: Any) -> Any:
+    return _guest(value).without_data(value) if is_array(value) else value
+
+
 # ---- the run ---------------------------------------------------------------------------------------------------------
 
 
@@ -523,7 +534,7 @@ class Profiler(Watching):
         ledger.inner_seconds.append(0.0)
         begun = time.perf_counter()
         with step.listener:
-            value = super().called(node, args, kwargs)
+            value = self._value_of(step)
         if ledger.timed:
             step.wait_for(value)
         ended = time.perf_counter()
@@ -535,6 +546,20 @@ class Profiler(Watching):
         row.add(step)
         ledger.events.append((row, begun, ended, 0))
         return value
+
+    def _value_of(self, step: Step) -> Any:
+        """The value of a node; of a product that refuses arrays without data, that of zeros, without its data."""
+        try:
+            return super().called(step.node, step.args, step.kwargs)
+        except Exception as error:
+            if self.has_data or step.name not in _SIZED or step.module is not None:
+                raise
+            refused = error
+        try:
+            value = super().called(step.node, *tree.tree_map(_zeros_for, (step.args, step.kwargs)))
+        except Exception:
+            raise refused from None
+        return tree.tree_map(_without_data, value)
 
     def seen(self, node: Node, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> None:
         """The value of a node takes memory from now on, and the values that it used last take none any more."""

@@ -15,6 +15,7 @@ from clew.ir.format import format_argument, format_target
 from clew.ir.module_calls import stack_of
 from clew.ir.node import Node
 from clew.ir.source import SourceLine
+from clew.tools.costs import cost_by_types
 from clew.tools.diff import Diff
 from clew.tools.profile import Profile
 from clew.viewer.families import bytes_of, family_of
@@ -73,7 +74,7 @@ class _Described:
         self.picture = picture
         self.holder = getattr(picture.program, "root", picture.program)
         self.marks = {} if difference is None else difference.marks
-        self.costs = _costs(picture, profile)
+        self.costs = _costs(picture, profile) if profile is not None else _costs_by_types(picture, self.holder)
         self.sources: list[list[Any]] = []
         self._places: dict[SourceLine, int] = {}
         self.parameters = _parameters(self.holder)
@@ -196,10 +197,8 @@ def _parameters(holder: Any) -> dict[str, int]:
     return found
 
 
-def _costs(picture: Picture, profile: Profile | None) -> dict[Node, dict[str, Any]]:
+def _costs(picture: Picture, profile: Profile) -> dict[Node, dict[str, Any]]:
     """What each node took, under the names of the page."""
-    if profile is None:
-        return {}
     by_name = {node.name: node for node in picture.graph.nodes}
     found = {}
     for row in profile.nodes:
@@ -212,4 +211,16 @@ def _costs(picture: Picture, profile: Profile | None) -> dict[Node, dict[str, An
                 "bytes": row.bytes,
                 "memory": row.allocated,
             }
+    return found
+
+
+def _costs_by_types(picture: Picture, holder: Any) -> dict[Node, dict[str, Any]]:
+    """The arithmetic of each node where the types in the graph tell it; of a loop, that of one step."""
+    framework = getattr(picture.program, "framework", "") or "torch"
+    found = {}
+    for node in picture.numbers:
+        module = resolve(holder, str(node.target)) if node.op == "call_module" else None
+        cost = cost_by_types(node, module, framework)
+        if cost is not None:
+            found[node] = {"flops": cost.flops}
     return found

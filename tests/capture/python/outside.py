@@ -148,7 +148,7 @@ def _told(program: Program, captured: Any, framework: str, number: int) -> str:
 
 def verdict(program: Program, framework: str) -> str:
     """How a capture stands beside the original."""
-    for cached in (programs._cached_now, programs._cached_environment):
+    for cached in (programs._cached_now, programs._cached_environment, programs._cached_list):
         cached.cache_clear()
     captured, told = _captured(program, framework)
     if captured is None:

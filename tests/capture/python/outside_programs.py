@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import locale
 import logging
 import os
 import pathlib
@@ -20,11 +21,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import timeit
 import uuid
 from atexit import register as at_exit
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime as moment
 from os import environ, getenv
 from random import random as any_number
@@ -545,6 +548,42 @@ def cached_environment(x):
     return x + _cached_environment()
 
 
+@functools.lru_cache
+def _cached_list() -> list[float]:
+    return []
+
+
+@program(SEEN)
+def cached_list_grows(x):
+    held = _cached_list()
+    held.append(1.0)
+    return x + len(held)
+
+
+@program(SEEN)
+def cache_asked(x):
+    _cached_list()
+    return x + _cached_list.cache_info().hits
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+
+@program(SEEN)
+def thread_started(x):
+    found: list[float] = []
+    thread = threading.Thread(target=lambda: found.append(float(os.environ[VARIABLE])))
+    thread.start()
+    thread.join()
+    return x + found[0]
+
+
+@program(SEEN)
+def thread_pool(x):
+    with ThreadPoolExecutor(1) as pool:
+        return x + pool.submit(float, os.environ[VARIABLE]).result()
+
+
 # ---- settings of this process ----------------------------------------------------------------------------------------
 
 SIGNAL = signal.SIGWINCH
@@ -571,4 +610,10 @@ def called_at_exit(x):
 @program(DONE)
 def recursion_limit_set(x):
     sys.setrecursionlimit(sys.getrecursionlimit() + 1)
+    return x + 1
+
+
+@program(DONE)
+def language_set(x):
+    locale.setlocale(locale.LC_NUMERIC, "C")
     return x + 1

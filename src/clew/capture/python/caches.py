@@ -20,6 +20,7 @@ from clew.capture.bytecode.try_blocks import attempted_effect
 from clew.capture.guards.notes import CHECKS
 from clew.capture.patches import Patches, original_in, own_code
 from clew.capture.python.callers import line_of_program
+from clew.capture.python.random_numbers import DRAWS
 from clew.capture.recording.opaque_calls import state_behind
 from clew.capture.restart import Restart
 from clew.capture.state.memory import Memory
@@ -82,7 +83,10 @@ class CachedCalls:
                 raise self.refusal(cached, "it reads arrays that may change while its cache stays as it is")
 
     def _stays_inside(self, node: Any, made: set[Any]) -> bool:
-        """Whether a node does nothing that could be seen outside of the body that has ``made`` some values."""
+        """Whether a node does nothing that could be seen outside of the body that has ``made`` some values, and gives
+        the same at each call."""
+        if any(node.target is function for function in DRAWS):
+            return False
         effect = attempted_effect(node)
         if effect is Effect.NONE or node.target in CHECKS or node.target in self.switches:
             return True

@@ -83,6 +83,12 @@ class ClassProxy:
     def __instancecheck__(self, value: Any) -> bool:
         return isinstance(value, self._original)
 
+    def __or__(self, other: Any) -> Any:
+        """In annotations of modules that are imported while the program runs."""
+        return self._original | getattr(other, "_original", other)
+
+    __ror__ = __or__
+
     def __getattr__(self, name: str) -> Any:
         return self._replaced[name] if name in self._replaced else getattr(self._original, name)
 

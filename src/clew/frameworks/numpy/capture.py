@@ -47,7 +47,7 @@ from clew.frameworks.numpy.effects import METHODS, is_function
 from clew.frameworks.numpy.entry_guards import EntryGuards, NumpyInputs, UpdatedValues
 from clew.frameworks.numpy.facts import may_catch_class
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER, cannot_follow, find_island
-from clew.frameworks.numpy.random_streams import Streams
+from clew.frameworks.numpy.random_streams import NumpyStreams
 from clew.frameworks.numpy.recorder import NumpyRecorder
 from clew.frameworks.numpy.undo import NumpySupport, Rollback
 from clew.ir.arguments import leaves
@@ -89,7 +89,7 @@ class Run(ExampleRun):
         self._look_around(programs, list(dict.fromkeys(found for part in programs for found in functions_of(part))))
         self.rollback = Rollback()
         self.places = Places(recorder)
-        self.streams = Streams(self.rollback, recorder)
+        self.streams = NumpyStreams(self.rollback, recorder)
         recorder.rollback, recorder.places, recorder.streams = self.rollback, self.places, self.streams
         self._follow_control_flow(NumpySupport(recorder), programs)
         codes = [function.__code__ for function in self.surroundings.functions]
@@ -147,7 +147,7 @@ class Run(ExampleRun):
             self.state.watch_variable(Variable(holder, name))
         self._watch_outside()
         self.surroundings.watch_streams(self.state.streams)
-        self.streams.own = self.surroundings.python_streams()
+        self.streams.follow(self.surroundings.python_streams())
 
     def _enter(self, lifted: list[Slot]) -> None:
         """Let the arguments and the lifted state enter, with their guards, and the arrays around the program."""
@@ -207,7 +207,7 @@ class Run(ExampleRun):
         numbers.install(patches)
         replacements.install_in(patches, self.surroundings, map(vars, self._owners()))
         constructors.install(patches, _current_recorder, functions)
-        random_streams.install(patches, _current_recorder, functions)
+        random_streams.install(patches, _current_streams, NumpyStreams, functions)
         caches.install(
             patches, _current_caches, self.surroundings, self.surroundings.classes(), opaque_calls.functions()
         )
@@ -279,6 +279,12 @@ def _current_caches() -> CachedCalls | None:
     """The calls of functions with a cache in the capture that is recording right now."""
     recorder = _current_recorder()
     return None if recorder is None else recorder.cached
+
+
+def _current_streams() -> NumpyStreams | None:
+    """The streams of the capture that is recording right now."""
+    recorder = _current_recorder()
+    return None if recorder is None else recorder.streams
 
 
 REFUSED = {

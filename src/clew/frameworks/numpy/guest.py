@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -54,6 +56,10 @@ class NumpyGuest(Guest):
     def copy_of(self, value: Any) -> Any:
         """A copy of an array."""
         return value.copy()
+
+    def random_state(self) -> Callable[[], None]:
+        """The function that puts NumPy's own stream of random numbers back."""
+        return functools.partial(numpy.random.set_state, numpy.random.get_state())
 
     def as_numpy(self, value: Any) -> Any:
         """The array itself."""

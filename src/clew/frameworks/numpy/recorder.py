@@ -60,7 +60,7 @@ from clew.ir.source import is_installed, user_frame
 
 if TYPE_CHECKING:
     from clew.frameworks.numpy.array_proxy import Places
-    from clew.frameworks.numpy.random_streams import Streams
+    from clew.frameworks.numpy.random_streams import NumpyStreams
 
 _OPERATORS = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
@@ -102,7 +102,7 @@ class ArrayRollback(Protocol):
 class NumpyRecorder(ExampleRecorder):
     """A recorder of NumPy's calls."""
 
-    streams: Streams
+    streams: NumpyStreams
     rollback: ArrayRollback
     places: Places
 

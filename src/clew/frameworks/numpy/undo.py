@@ -195,8 +195,7 @@ class NumpySupport(Support):
         """Put arrays, random states and settings back at the end."""
         recorder = self.recorder
         expected, before = recorder.streams.expected, Rewinding(recorder)
-        with recorder.paused():
-            states = random.getstate(), numpy.random.get_state()
+        states = recorder.streams.now()
         try:
             yield
             if recorder.streams.moved_unseen():
@@ -204,9 +203,7 @@ class NumpySupport(Support):
         finally:
             recorder.streams.expected = expected
             before.rewind()
-            with recorder.paused():
-                random.setstate(states[0])
-                numpy.random.set_state(states[1])
+            recorder.streams.put(states)
 
     @contextmanager
     def plainly(self) -> Iterator[None]:
@@ -218,7 +215,7 @@ class NumpySupport(Support):
                 yield
         finally:
             recorder.open, recorder.depth = True, recorder.depth - 1
-            recorder.streams.expected = recorder.streams._states()
+            recorder.streams.expected = recorder.streams.now()
 
 
 def _put_back(array: Any, copy: Any) -> None:

@@ -204,7 +204,7 @@ class Tracing:
                         patches.on_class(kind, "call", self._converting)
                 replacements.install(patches)
                 replacements.install_in(patches, surroundings)
-                random_streams.install_refusing(patches, surroundings.functions)
+                random_streams.install(patches, random_streams.Draws, random_streams.Draws, surroundings.functions)
                 caches.install(patches, _current_caches, None if self.builds else surroundings, layers)
                 with replacements.hearing(listener, surroundings):
                     yield

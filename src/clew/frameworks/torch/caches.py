@@ -24,6 +24,7 @@ from clew.capture.recording.recorder import Scalar
 from clew.capture.state.memory import Memory
 from clew.ir.arguments import leaves
 from clew.ir.node import Node
+from clew.ir.types import ArrayType
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
@@ -167,6 +168,8 @@ def _is_made_here(node: Node | None) -> bool:
     """Whether each call of the graph has a new tensor here: no input, no attribute, and nothing that may be one."""
     if node is None or node.op not in ("call_method", "call_function"):
         return False
+    if node.target is operator.getitem:  # of a tensor, not of what holds some
+        return isinstance(node.args[0], Node) and isinstance(node.args[0].value_type, ArrayType)
     return node.target in (_ALWAYS_NEW if node.op == "call_method" else _NEW_OPERATORS)
 
 

@@ -50,8 +50,10 @@ class TorchGuest(TracingAnswers):
     copy_of = staticmethod(types.copy_of)
     as_numpy = staticmethod(types.as_numpy)
     has_data = staticmethod(types.has_data)
+    random_state = staticmethod(types.random_state)
     wait_for = staticmethod(types.wait_for)
     without_data = staticmethod(types.without_data)
+    zeros_for = staticmethod(types.zeros_for)
     operators_inside = types.OperatorsInside
 
     def prepare(self) -> None:

@@ -160,6 +160,18 @@ def as_numpy(value: torch.Tensor) -> Any:
     return (value.float() if narrow else value).numpy()
 
 
+def random_state() -> Callable[[], None]:
+    """The function that puts torch's own streams of random numbers back, those of the devices in use too."""
+    state, devices = torch.get_rng_state(), torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+
+    def put_back() -> None:
+        torch.set_rng_state(state)
+        if devices is not None:
+            torch.cuda.set_rng_state_all(devices)
+
+    return put_back
+
+
 def wait_for(value: Any) -> None:
     """Return when the device of a tensor has done all that it was given."""
     if isinstance(value, torch.Tensor) and value.device.type not in ("cpu", "meta"):
@@ -176,6 +188,11 @@ def without_data(value: Any) -> Any:
         is_parameter = isinstance(tensor, torch.nn.Parameter)
         memo[id(tensor)] = torch.nn.Parameter(empty, tensor.requires_grad) if is_parameter else empty
     return copy.deepcopy(value, memo)
+
+
+def zeros_for(value: Any) -> Any:
+    """Zeros on the CPU for a tensor on the meta device."""
+    return torch.zeros_like(value, device="cpu") if isinstance(value, torch.Tensor) and value.is_meta else value
 
 
 class OperatorsInside(TorchDispatchMode):

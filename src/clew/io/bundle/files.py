@@ -31,13 +31,12 @@ from clew.errors import BundleError, ClewError, NotAllowed, TextError
 from clew.io.bundle import weights
 from clew.io.bundle.values import JSON, Decoder, Encoder, check_variables, record_for
 from clew.ir.arguments import all_nodes
-from clew.ir.format import qualified_name
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, leaves_of, referred_paths
 from clew.ir.guests import module_guest
-from clew.ir.names import NotFound
+from clew.ir.names import NotFound, name_for
 from clew.ir.permissions import Permissions
-from clew.ir.pickling import is_sure
+from clew.ir.pickling import Missing, is_sure
 from clew.ir.text import parse_with, text_and_objects
 from clew.runtime.function import GraphFunction
 from clew.runtime.lazy import LazyGraph, SavedCaptures
@@ -115,8 +114,9 @@ def save(captured: Any, path: str | os.PathLike[str]) -> None:
 def _warn_of_names(graph: Graph, framework: str, encoder: Encoder) -> None:
     """Tell of what only those can load who allow it."""
     permissions = Permissions((framework,), "clew.load(path")
-    called = [node.target for node in all_nodes(graph) if node.op == "call_function"]
-    names = dict.fromkeys([*map(qualified_name, called), *(entry.get("class", "") for entry in encoder.modules)])
+    called = {node.target for node in all_nodes(graph) if node.op == "call_function"}
+    written = [name_for(target) for target in called if type(target) is not Missing]
+    names = sorted({*filter(None, written), *(entry.get("class", "") for entry in encoder.modules)})
     wanted = []
     for name in filter(None, names):
         with suppress(NotFound):
@@ -421,6 +421,7 @@ def _place_of_weights(file: zipfile.ZipFile, path: Path) -> tuple[int, int]:
 def _loaded(manifest: JSON, text: str, stored: weights.Weights, allow: Collection[str] | None) -> Any:
     framework = _KINDS[manifest["kind"]][0]
     permissions = Permissions((framework,) if allow is None and framework else allow or (), "load(path")
+    permissions.missing = []
     permissions.records = {str(key): record_for(one) for key, one in manifest["classes"].items()}
     home_of_decoder, decoder_class = _DECODERS.get(framework, _PLAIN)
     kind = getattr(importlib.import_module(home_of_decoder), decoder_class)
@@ -429,6 +430,9 @@ def _loaded(manifest: JSON, text: str, stored: weights.Weights, allow: Collectio
     graph = _graph(manifest, text, decoder)
     _add_stacks(graph, manifest["stacks"], permissions)
     made = _rebuilt(manifest, graph, decoder)
+    if permissions.missing:
+        names = ", ".join(dict.fromkeys(permissions.missing))
+        warnings.warn(f"calls that reach {names}, which is not allowed, will raise an error", stacklevel=3)
     return _lazily(made, manifest["lazy"], decoder) if "lazy" in manifest else made
 
 

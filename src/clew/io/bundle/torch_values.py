@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import torch
@@ -52,6 +53,8 @@ class TorchDecoder(Decoder):
             return restored(*self.parts(held))
         if kind == "generator":
             return self._generator(held)
+        if kind == "apply":
+            return self._apply(str(held))
         if kind == "device":
             return torch.device(held)
         return torch.Size(held) if kind == "size" else super().of_framework(kind, held)
@@ -71,6 +74,12 @@ class TorchDecoder(Decoder):
                 found.requires_grad_()
             self._made[place] = found
         return self._made[place]
+
+    def _apply(self, name: str) -> Any:
+        kind = self.permissions.find(name)
+        if not isinstance(kind, type) or not issubclass(kind, torch.autograd.Function):
+            raise BundleError(f"{name} is no torch.autograd.Function")
+        return MethodType(vars(torch.autograd.Function)["apply"].__func__, kind)
 
     def _generator(self, place: JSON) -> torch.Generator:
         if place not in self._generators:

@@ -15,7 +15,7 @@ import sys
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from types import SimpleNamespace
+from types import MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy
@@ -30,7 +30,7 @@ from clew.ir.graph import Graph
 from clew.ir.guards import Call
 from clew.ir.names import name_for
 from clew.ir.permissions import Permissions
-from clew.ir.pickling import is_sure, record_class, shape_of_class
+from clew.ir.pickling import Missing, is_sure, record_class, shape_of_class
 
 JSON = Any
 """What the ``json`` library reads and writes."""
@@ -91,6 +91,9 @@ class Encoder:
             return {plain[0]: [self.value(part) for part in plain[1](value)]}
         if kind.__name__ in _WATCHING and kind.__module__.startswith("clew."):
             return {kind.__name__: [self.value(part) for part in value.__reduce__()[1]]}
+        if kind is Missing:
+            self.schema = 2
+            return {"missing": [value.name, value.fix]}
         if kind in (HolderPath, SavedValue):
             return {kind.__name__: [self.value(part) for part in value]}
         if isinstance(value, type):
@@ -101,6 +104,8 @@ class Encoder:
         if framework is not None:
             return framework
         name = name_for(value)
+        if name is None and _is_plain_object(value, kind):
+            return {"object": self._object(value, kind)}
         if name is None:
             raise BundleError(
                 f"{self._where or 'the program'} holds a {kind.__qualname__}, which a bundle cannot hold",
@@ -118,6 +123,9 @@ class Encoder:
                 return {"program": self._scripted(value)}
             if isinstance(value, torch.nn.Module):
                 return {"module": self.module(value)}
+            if kind is MethodType and value.__func__ is vars(torch.autograd.Function)["apply"].__func__:
+                self.schema = 2
+                return {"apply": self._class(value.__self__)}  # where a class's own ``apply`` is another
             if kind is torch.Generator:
                 return {"generator": self._generator(value)}
             if kind is torch.device:
@@ -196,6 +204,17 @@ class Encoder:
             state = self.value(value.get_state())
             self._seen[id(value)] = (len(self.tensors), value)
             self.tensors.append({"generator": str(value.device), "state": state})
+        return self._seen[id(value)][0]
+
+    def _object(self, value: Any, kind: Any) -> JSON:
+        """The number of an object that is nothing but its attributes; it may refer to itself."""
+        self.schema = 2
+        if id(value) not in self._seen:
+            self.note_class(kind)
+            entry: dict[str, JSON] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
+            self._seen[id(value)] = (len(self.tensors), value)
+            self.tensors.append(entry)
+            entry["attributes"] = {name: self.value(part) for name, part in vars(value).items()}
         return self._seen[id(value)][0]
 
     # ---- arrays --------------------------------------------------------------------------------------------------
@@ -317,6 +336,16 @@ class Encoder:
         return {name: None if one is None else self.value(one, start + name) for name, one in held.items()}
 
 
+def _is_plain_object(value: Any, kind: Any) -> bool:
+    """Whether an object of a class that is nobody's but the user's, or a package's, is nothing but its attributes."""
+    if type(getattr(value, "__dict__", None)) is not dict or is_sure(kind) or "<locals>" in kind.__qualname__:
+        return False
+    if any(vars(base).get("__slots__") for base in kind.__mro__) or isinstance(value, (type, ModuleType)):
+        return False
+    own = (getattr(kind, name, None) is getattr(object, name, None) for name in ("__reduce__", "__reduce_ex__"))
+    return all(own) and kind.__new__ is object.__new__ and not hasattr(kind, "__setstate__")
+
+
 _PLAIN: dict[Any, Any] = {
     complex: ("complex", lambda value: (value.real, value.imag)),
     slice: ("slice", lambda value: (value.start, value.stop, value.step)),
@@ -393,6 +422,16 @@ class Decoder:
             self._arrays[place] = found
         return self._arrays[place]
 
+    def object(self, place: JSON) -> Any:
+        """An object by its number: of its class if the caller has named that, and a record otherwise."""
+        if place not in self._arrays:
+            entry = self.tensors[place]
+            name = str(entry["class"])
+            kind = self.permissions.find(name) if self.permissions.has_named(name) else self.permissions.records[name]
+            self._arrays[place] = made = object.__new__(kind)
+            vars(made).update({str(key): self.value(part) for key, part in entry["attributes"].items()})
+        return self._arrays[place]
+
     def of_framework(self, kind: str, held: JSON) -> Any:
         """What programs of torch or TensorFlow alone have: see ``TorchDecoder`` and ``TensorflowDecoder``."""
         raise BundleError(f"the file has a {kind}, which programs of its framework do not have")
@@ -413,7 +452,7 @@ def _of_framework(kind: str, decoder: Decoder, held: JSON) -> Any:
     return decoder.of_framework(kind, held)
 
 
-_OF_TORCH = ("tensor", "module", "device", "size", "Unchanged", "generator")
+_OF_TORCH = ("tensor", "module", "device", "size", "Unchanged", "generator", "apply")
 _OF_TENSORFLOW = ("variable", "constant", "number type", "sizes")
 
 
@@ -429,6 +468,8 @@ _READ: dict[str, Any] = {
     "Item": lambda decoder, held: loaded_item(*decoder.parts(held)),
     "HolderPath": lambda decoder, held: HolderPath(*decoder.parts(held)),
     "SavedValue": lambda decoder, held: SavedValue(*decoder.parts(held)),
+    "object": Decoder.object,
+    "missing": lambda decoder, held: Missing(*map(str, held)),
     "program": lambda decoder, held: decoder.of_program(held, decoder),
     "class": Decoder.name,
     "name": Decoder.name,

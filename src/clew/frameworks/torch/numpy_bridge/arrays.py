@@ -116,7 +116,7 @@ def guard_kinds(recorder: TorchRecorder, value: Any, node: Node) -> None:
         guard_kind(recorder.border(), value, node)
 
 
-class ArrayStreams(random_streams.Streams):
+class ArrayStreams(random_streams.NumpyStreams):
     """NumPy's generators in a torch program; where the streams of Python and NumPy stand is known to that program."""
 
     recorder: ArrayRecorder
@@ -500,7 +500,12 @@ def install_in(patches: Patches, current: CurrentArrays, of_torch: Current, func
     that ``of_torch`` names."""
     functions = [*functions, *opaque_calls.functions()]
     constructors.install(patches, current, functions)
-    random_streams.install(patches, current, functions)
+
+    def streams() -> random_streams.NumpyStreams | None:
+        recorder = current()
+        return None if recorder is None else recorder.streams
+
+    random_streams.install(patches, streams, random_streams.NumpyStreams, functions)
     call_sites.install(patches, current, functions, _substitutes(of_torch))
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.utils.checkpoint
+from torch import is_grad_enabled
 from torch._functorch import apis, eager_transforms
 from torch.autograd import functional
 from torch.autograd.function import FunctionCtx, _SingleLevelFunction
@@ -352,7 +353,7 @@ def _is_entered(cls: Any, args: tuple[Any, ...]) -> bool:
 
 
 def _entered(recorder: TorchRecorder, cls: Any, args: tuple[Any, ...]) -> Any:
-    recorder.guard(recorder.create(torch.is_grad_enabled, ()), False)
+    recorder.guard(recorder.create(is_grad_enabled, ()), False)  # torch's own, also while it is replaced
     recorder.rely("requires_grad")
     context = FunctionCtx()
     tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
