@@ -78,6 +78,7 @@ IDEAS = {
     "io.torchscript": "a format of its own, one file each",
     "io.torchscript_operators": "a table: what each operator is in Python",
     "passes.extract": "a pass, one file each",
+    "passes.quantize": "a pass, one file each",
     "passes.split": "a pass, one file each",
     "passes.flatten": "a pass, one file each",
     "passes.fold_runs": "a pass, one file each",

@@ -85,7 +85,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 
 def test_a_program_is_captured_saved_read_and_compared(file: Path, capsys: Any) -> None:
     status, told, _ = run(capsys, "trace", "net_of_the_test.py:Net", "x=f32[2,4]", "-o", "net.clew")
-    assert (status, told.splitlines()[0]) == (0, "net_of_the_test.py:Net: captured, 4 nodes, 2 guards (torch)")
+    assert (status, told.splitlines()[0]) == (0, "net_of_the_test.py:Net: captured, 7 nodes, 2 guards (torch)")
     status, told, _ = run(capsys, "code", "net.clew")
     assert status == 0 and told.startswith("import torch") and "return torch.relu(" in told
     status, told, _ = run(capsys, "show", "net.clew")
@@ -185,6 +185,21 @@ def test_classes_are_made_and_functions_without_parameters_called(file: Path) ->
     assert targets.find("net_of_the_test.py:make", train=True).program.training
     assert type(targets.find("net_of_the_test.py:make()").program).__name__ == "Net"
     assert targets.find("arrays_of_the_test.py:double").framework == "numpy"
+
+
+def test_one_capture_of_a_lazy_graph_is_named_by_its_number(file: Path, capsys: Any) -> None:
+    lazy, x = clew.trace(lambda x, k: x * k if isinstance(k, int) else x.cos()), torch.ones(2)
+    lazy(x, 3)
+    clew.save(lazy, "lazy.clew")
+    assert "x * k" in run(capsys, "code", "lazy.clew")[1]  # the only one
+    lazy(x, None)
+    clew.save(lazy, "lazy.clew")
+    status, _, told = run(capsys, "code", "lazy.clew")
+    assert status == 2 and "lazy.clew holds 2 captures" in told and "lazy.clew:1" in told
+    assert "cos" in run(capsys, "code", "lazy.clew:1")[1]
+    assert run(capsys, "diff", "lazy.clew:0", "lazy.clew:1")[0] == 1
+    assert run(capsys, "show", "lazy.clew:2")[0] == 2
+    assert run(capsys, "view", "lazy.clew:0", "-o", "view.html")[0] == 0
 
 
 def test_the_doctor_tells_what_is_too_old(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

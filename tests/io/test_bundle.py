@@ -638,10 +638,10 @@ def mutated(content: bytes, seed: int) -> bytes:
     draw = random.Random(seed)
     found = bytearray(content)
     for _ in range(draw.randint(1, 4)):
-        place = draw.randrange(len(found))
+        place = draw.randrange(len(found) or 1)
         way = draw.randrange(3)
         if way == 0:
-            found[place] = draw.randrange(256)
+            found[place : place + 1] = bytes([draw.randrange(256)])
         elif way == 1:
             del found[place : place + draw.randint(1, 9)]
         else:

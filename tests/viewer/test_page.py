@@ -269,6 +269,17 @@ def test_a_profile_gives_colours_and_figures(shown):
 
 
 @needs_browser
+def test_arithmetic_is_a_colour_without_a_profile(shown):
+    browser = shown(captured_model(depth=2))
+    options = browser.run("[...document.querySelectorAll('option')].map((one) => one.text)")
+    assert options == ["by kind", "by FLOPs", "by parameters"]
+    assert "FLOPs, at the example's sizes" in browser.run("document.querySelector('.facts').textContent")
+    browser.run("clewApp.colourBy('flops')")
+    settle(browser)
+    assert browser.run("Boolean(document.querySelector('.heat .share'))")
+
+
+@needs_browser
 def test_before_and_after_stand_side_by_side_with_marks(shown):
     before = captured_model(depth=2)
     after = captured_model(depth=2)

@@ -81,6 +81,22 @@ def test_every_node_is_one_part_and_edges_lead_from_makers_to_users():
     )
 
 
+def test_who_reads_after_a_write_reads_what_was_written():
+    def program(x, y):
+        z = x * 2
+        w = z.sum()
+        z.add_(y)
+        z[0] = w
+        return z.relu(), w
+
+    picture = picture_of(clew.trace(program, (torch.ones(2, 3), torch.ones(2, 3))))
+    told = {picture.parts[number].node.name: number for number in picture.numbers.values()}
+    names = {number: name for name, number in told.items()}
+    edges = {(names[one], names[other]) for one, other in picture.edges}
+    assert {("z", "w"), ("z", "add_"), ("add_", "setitem"), ("setitem", "relu")} <= edges
+    assert ("z", "relu") not in edges and ("add_", "relu") not in edges
+
+
 def test_control_flow_is_boxes_in_boxes():
     picture = picture_of(captured_deciding())
     found = outline(picture.root)

@@ -220,7 +220,7 @@ class App {
     const model = this.scenes[this.scenes.length - 1].model;
     colour.append(el("option", { value: "family", text: "by kind" }));
     for (const [metric, { label }] of Object.entries(METRICS)) {
-      if (model.sum(model.root, metric)) colour.append(el("option", { value: metric, text: `by ${label[0].toLowerCase()}${label.slice(1)}` }));
+      if (model.sum(model.root, metric)) colour.append(el("option", { value: metric, text: `by ${/^[A-Z]{2}/.test(label) ? label : label.toLowerCase()}` }));
     }
     const first = this.data.profile ? ["seconds", "flops"].find((metric) => model.sum(model.root, metric)) : null;
     if (first && !this.data.changes) this.metric = colour.value = first;

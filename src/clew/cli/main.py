@@ -159,8 +159,9 @@ def commands() -> None:
     """Capture tensor programs, and read, check, profile and keep what comes out.
 
     \b
-    A TARGET is package.module:name, file.py:name or a bundle (model.clew). A class is
-    instantiated without arguments; a function that takes none is called and returns the program.
+    A TARGET is package.module:name, file.py:name or a bundle (model.clew, or model.clew:1 for one
+    of the captures of a lazy graph). A class is instantiated without arguments; a function that
+    takes none is called and returns the program.
     \b
     An INPUT is an array with random numbers or one from a file, or a plain value:
       x=f32[2,3,224,224]   ids=i64[2,8]<1000   mask=bool[2,8]   n=3   flag=true
@@ -188,7 +189,7 @@ def trace(target: str, words: tuple[str, ...], as_json: bool, output: Path | Non
     """
     job = Job(target, words, options)
     captured = job.captured()
-    nodes = [node for node in captured.graph.nodes if node.op not in ("placeholder", "output")]
+    nodes = list(captured.graph.nodes)
     inner: dict[str, Any] = {
         "target": target, "framework": job.target.framework, "inputs": job.inputs.described(), "nodes": len(nodes),
         "guards": [str(one) for one in captured.guards], "saved": None if output is None else str(output),

@@ -1,6 +1,7 @@
 """What a command is about: a callable by name, or a program from a bundle.
 
-In comes ``package.module:name``, ``file.py:name`` or the path of a bundle; out goes a ``Target``: the callable, or the
+In comes ``package.module:name``, ``file.py:name`` or the path of a bundle, with the number of a capture if a lazy graph
+was saved; out goes a ``Target``: the callable, or the
 loaded capture, and the framework that its inputs belong to. Classes are instantiated without arguments, and functions
 that take none are factories: what they return is the target. Modules of PyTorch are set to evaluation mode unless the
 user wants training.
@@ -28,7 +29,7 @@ from clew.ir.graph import Graph
 from clew.ir.text import parse
 
 _CLEW = str(Path(__file__).parents[1]) + os.sep
-FORMS = ("package.module:name", "file.py:name", "model.clew")
+FORMS = ("package.module:name", "file.py:name", "model.clew", "model.clew:1")
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,9 @@ def find(text: str, *, framework: str | None = None, allow: Collection[str] = ()
     """The program of a target."""
     if text.endswith(".py"):
         raise UsageError(f"{text!r} names no program of that file", fixes=_programs_in(Path(text)))
-    if text.endswith(".clew") or (":" not in text and Path(text).is_file()):
-        captured = load(text, allow=allow or None)
+    path, capture = _bundle(text)
+    if path is not None:
+        captured = _one_of(load(path, allow=allow or None), path, capture)
         return Target(text, captured, framework or getattr(type(captured), "framework", "") or "torch", True)
     place, colon, name = text.rpartition(":")
     if not colon or not name:
@@ -63,12 +65,35 @@ def find(text: str, *, framework: str | None = None, allow: Collection[str] = ()
 
 def graph_of(text: str, allow: Collection[str] = ()) -> Any:
     """A bundle, or the graph of a text file, for comparisons."""
-    path = Path(text)
+    found, capture = _bundle(text)
+    path = Path(found or text)
     if not path.is_file():
         raise UsageError(f"there is no file {path}", fixes=["the path of a bundle, or of the text of a graph"])
     with path.open("rb") as file:
         is_zip = file.read(2) == b"PK"
-    return load(path, allow=allow or None) if is_zip else _parsed(path, allow)
+    return _one_of(load(path, allow=allow or None), str(path), capture) if is_zip else _parsed(path, allow)
+
+
+def _bundle(text: str) -> tuple[str | None, int | None]:
+    """The path of a bundle and the number of the capture in it that a target asks for, if it is one."""
+    path, colon, number = text.rpartition(":")
+    if colon and number.isdecimal() and path.endswith(".clew"):
+        return path, int(number)
+    return (text if text.endswith(".clew") or (":" not in text and Path(text).is_file()) else None), None
+
+
+def _one_of(loaded: Any, path: str, number: int | None) -> Any:
+    """One capture of a bundle of several, which a lazy graph had."""
+    captures = None if hasattr(loaded, "graph") else getattr(loaded, "captures", None)
+    if captures is None and number is None:
+        return loaded
+    captures = [loaded] if captures is None else captures
+    if number is None and len(captures) > 1:
+        named = [f"{path}:{place}  {', '.join(map(str, one.guards)) or 'any'}" for place, one in enumerate(captures)]
+        raise UsageError(f"{path} holds {len(captures)} captures of a lazy graph", fixes=[line[:110] for line in named])
+    if (number or 0) >= len(captures):
+        raise UsageError(f"{path} holds {len(captures)} captures", fixes=[f"{path}:{len(captures) - 1} is the last"])
+    return captures[number or 0]
 
 
 def _parsed(path: Path, allow: Collection[str]) -> Graph:

@@ -22,6 +22,7 @@ from clew.ir.graph import Graph
 from clew.ir.guards import is_guard
 from clew.ir.module_calls import stack_of
 from clew.ir.node import Node
+from clew.ir.shared_memory import written_array
 from clew.ir.types import ArrayType, ScalarType
 from clew.tools.verify import program_of
 
@@ -137,6 +138,8 @@ class _Drawing:
         self.parts: list[Step | Box] = []
         self.edges: list[tuple[int, int]] = []
         self.numbers: dict[Node, int] = {}
+        self.writers: dict[Node, Node] = {}
+        """What has written to an array last: who reads the array from then on reads that."""
 
     def picture(self) -> Picture:
         root = self.box(self.name, "", self.name)
@@ -184,7 +187,10 @@ class _Drawing:
         box.items.append(part)
         self.numbers[node] = part.number
         if control is None and inner is None:
-            self.edges += [(self.numbers[used], part.number) for used in node._inputs if used in self.numbers]
+            self.link(node._inputs, part.number)
+            array = written_array(node)
+            if array is not None:
+                self.writers[array] = node
         elif inner is not None:
             self.fill(part, inner[1], inner[0])  # type: ignore[arg-type]
             self.lead(node.args, inner[1], part.number)
@@ -218,7 +224,7 @@ class _Drawing:
     def link(self, values: Any, end: int) -> None:
         for leaf in leaves(list(values)):
             if isinstance(leaf, Reference) and leaf in self.numbers:
-                self.edges.append((self.numbers[leaf], end))  # type: ignore[index]
+                self.edges.append((self.numbers[self.writers.get(leaf, leaf)], end))  # type: ignore[arg-type, index]
 
     def cut(self, box: Box) -> None:
         """Put the parts of a box with too many of them into sections, and so on inside."""
