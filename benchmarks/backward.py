@@ -11,20 +11,18 @@ from __future__ import annotations
 import argparse
 import functools
 import gc
-import json
 import logging
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
 
 import clew
-from benchmarks import workers
+from benchmarks import resumable
 from benchmarks.examination import EXAMPLE, TimeLimit, first_line, runnable, time_limit
 from benchmarks.transformers_suite import TransformersSuite
 from clew import tree
@@ -135,12 +133,6 @@ def _prepare(seconds: int) -> Callable[[str], dict[str, Any]]:
     return functools.partial(examine, seconds=seconds)
 
 
-def _read(path: Path) -> dict[str, dict[str, Any]]:
-    lines = path.read_text().splitlines() if path.exists() else []
-    rows = [json.loads(line) for line in lines if line.strip()]
-    return {row["name"]: row for row in rows}
-
-
 def summary(rows: list[dict[str, Any]]) -> str:
     """The counts in one line."""
     outcomes = Counter(row["outcome"] for row in rows)
@@ -176,13 +168,10 @@ def _cell(text: str) -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.backward", description=__doc__)
+    resumable.add_arguments(parser, "architectures", "backward.jsonl", "docs/gradients.md")
     parser.add_argument("--step", type=int, default=1, help="every Nth architecture")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these architectures, measured again")
     parser.add_argument("--again", nargs="+", metavar="OUTCOME", default=[], help="measure these outcomes again")
-    parser.add_argument("--results", type=Path, default=Path("backward.jsonl"), help="the resumable results file")
     parser.add_argument("--seconds", type=int, default=120, help="the time limit of each architecture")
-    parser.add_argument("--workers", type=int, default=1, help="processes that work side by side")
-    parser.add_argument("--table", type=Path, default=Path("docs/gradients.md"), help="where the table is written")
     return parser.parse_args()
 
 
@@ -190,13 +179,10 @@ def main() -> None:
     """Measure what is not measured yet, then write the table of everything in the results file."""
     chosen = _arguments()
     console = Console()
-    done = {name for name, row in _read(chosen.results).items() if row["outcome"] not in chosen.again}
+    done = {name for name, row in resumable.read(chosen.results, "name").items() if row["outcome"] not in chosen.again}
     names = chosen.only or [name for name in TransformersSuite().names()[:: chosen.step] if name not in done]
-    for row in workers.run(names, functools.partial(_prepare, chosen.seconds), chosen.workers, chosen.seconds + GRACE):
-        with chosen.results.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        console.print(f"{row['name']:<40} {row['outcome']} {row.get('reason', '')}"[:160], markup=False)
-    rows = list(_read(chosen.results).values())
+    resumable.measure(names, functools.partial(_prepare, chosen.seconds), chosen, chosen.seconds + GRACE)
+    rows = list(resumable.read(chosen.results, "name").values())
     chosen.table.write_text(markdown(rows))
     console.print(summary(rows))
 

@@ -13,7 +13,6 @@ import argparse
 import functools
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from rich.progress import track
 from safetensors.torch import load_file, save_file
 
 import clew
-from benchmarks import workers
+from benchmarks import forks, workers
 from benchmarks.coverage import SUITES, prepare, suite_named
 from benchmarks.day_elsewhere import Absent
 from benchmarks.equality import difference, results_of_calls
@@ -61,15 +60,7 @@ class Elsewhere:
 def serve() -> None:
     """Load and call what is asked for on the standard input."""
     torch.set_num_threads(1)
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            try:
-                _load_and_call(Path(line.rstrip("\n")))
-            finally:
-                os._exit(0)
-        os.waitpid(child, 0)
-        print("done", flush=True)
+    forks.serve(_load_and_call)
 
 
 def _load_and_call(folder: Path) -> None:

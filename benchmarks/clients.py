@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import copy
 import importlib
+import io
 import json
 import operator
 import re
@@ -465,39 +466,140 @@ def tools() -> dict[str, Callable[[Any, dict[str, torch.Tensor]], Any]]:
     def normalized(module: Any, example: dict[str, torch.Tensor]) -> Any:
         return fx.experimental.normalize.NormalizeArgs(module).transform()(**example)
 
+    def folded(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        """With constants that are tensors: of others the pass makes parameters, too."""
+        module = copy.deepcopy(module)
+        fx.ShapeProp(module).propagate(**example)
+        made = fx.experimental.const_fold.split_const_subgraphs(
+            module, skip_folding_node_fn=lambda node: "tensor_meta" not in node.meta
+        )
+        return made(*in_order(module, example))
+
+    def transformed(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        return fx.Transformer(module).transform()(**example)
+
+    def traced_again(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        return fx.symbolic_trace(module)(**example)
+
+    def rewritten(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        changed = copy.deepcopy(module)
+        if not fx.replace_pattern(changed, lambda x, y: x + y, lambda x, y: torch.add(x, y)):
+            raise LookupError("the pattern was found nowhere")
+        return changed(**example)
+
+    def partitioned(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        support = fx.passes.operator_support
+
+        class Layers(support.OperatorSupport):  # type: ignore[misc, name-defined]
+            def is_node_supported(self, submodules: Any, node: Any) -> bool:
+                return node.op == "call_module" or node.target in (operator.add, operator.mul)
+
+        partitioner = fx.passes.infra.partitioner.CapabilityBasedPartitioner
+        made = partitioner(copy.deepcopy(module), Layers(), allows_single_node_partition=True)
+        return made.fuse_partitions(made.propose_partitions())(**example)
+
+    def lowered(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        """What splitters of back ends do: the layers apart from the rest."""
+        base, support = fx.passes.splitter_base, fx.passes.operator_support
+
+        class Layers(support.OperatorSupport):  # type: ignore[misc, name-defined]
+            def is_node_supported(self, submodules: Any, node: Any) -> bool:
+                return node.op == "call_module"
+
+        class Splitter(base._SplitterBase):  # type: ignore[misc, name-defined]
+            def _lower_model_to_backend(self, mod: Any, inputs: Any) -> Any:
+                return mod
+
+        settings = base._SplitterSettingBase(min_acc_module_size=1)
+        given = tuple(in_order(module, example))
+        with contextlib.redirect_stdout(io.StringIO()):
+            made = Splitter(copy.deepcopy(module), given, Layers(), settings)()
+        return made(*(given if len(given) == len(made.graph.find_nodes(op="placeholder")) else (*given, {})))
+
+    def features(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        with fx.install("torchvision.models.feature_extraction"):
+            extraction = importlib.import_module("torchvision.models.feature_extraction")
+            names = extraction.get_graph_node_names(module)[1]
+            calls = [name for name in names if "layernorm" in name.lower() or "layer_norm" in name or "ln_" in name]
+            wanted = [*(calls or names)[-1:], names[-1]]
+            extractor = extraction.create_feature_extractor(module, wanted, suppress_diff_warning=True)
+            extractor(**example)
+        return module(**example)
+
+    def einsums(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        with fx.install("opt_einsum_fx"):
+            client = importlib.import_module("opt_einsum_fx")
+            graph = client.fuse_einsums(client.fuse_scalars(copy.deepcopy(module.graph)))
+            return fx.GraphModule(module, graph)(**example)
+
     def converted(module: Any, example: dict[str, torch.Tensor]) -> Any:
         return clew.to_fx(module)(**example)
 
     def there_and_back(module: Any, example: dict[str, torch.Tensor]) -> Any:
         return clew.from_fx(clew.to_fx(module))(**example)
 
+    def in_order(module: Any, example: dict[str, torch.Tensor]) -> list[Any]:
+        inputs = [node for node in module.graph.nodes if node.op == "placeholder" and node.target[0] != "*"]
+        return [example.get(node.target, *node.args[:1]) for node in inputs]
+
     def interpreted_by_torch(module: Any, example: dict[str, torch.Tensor]) -> Any:
         with fx.install():
-            inputs = [node for node in module.graph.nodes if node.op == "placeholder" and node.target[0] != "*"]
-            given = [example.get(node.target, *node.args[:1]) for node in inputs]
-            return torch.fx.Interpreter(module).run(*given)
+            return torch.fx.Interpreter(module).run(*in_order(module, example))
 
-    def quantized(module: Any, example: dict[str, torch.Tensor]) -> Any:
+    def traced_by_torch(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        return torch.fx.symbolic_trace(clew.to_fx(module))(**example)
+
+    def prepared(module: Any, example: dict[str, torch.Tensor], settings: Any = None) -> Any:
         quantize_fx = importlib.import_module("torch.ao.quantization.quantize_fx")
         mapping = importlib.import_module("torch.ao.quantization.qconfig_mapping")
-        with warnings.catch_warnings():
-            prepared = quantize_fx.prepare_fx(clew.to_fx(module), mapping.QConfigMapping(), tuple(example.values()))
-            return prepared(**example)
+        with warnings.catch_warnings(action="ignore"):
+            return quantize_fx.prepare_fx(module, settings or mapping.QConfigMapping(), tuple(example.values()))
 
-    return {"ShapeProp": shapes, "split_module": split, "NormalizeArgs": normalized, "to_fx": converted,
+    def quantized(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        return prepared(clew.to_fx(module), example)(**example)
+
+    def quantized_while_installed(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        with fx.install():
+            return prepared(module, example)(**example)
+
+    def in_eight_bits(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        """Linear layers with weights of eight bits: about the same, so what it gives is only looked at."""
+        quantization = importlib.import_module("torch.ao.quantization")
+        engines = torch.backends.quantized.supported_engines
+        torch.backends.quantized.engine = next(one for one in engines if one != "none")
+        settings = quantization.QConfigMapping()
+        for kind in (nn.Linear, nn.ReLU):
+            settings.set_object_type(kind, quantization.default_dynamic_qconfig)
+        expected = first(module(**example))
+        with warnings.catch_warnings(action="ignore"):
+            made = importlib.import_module("torch.ao.quantization.quantize_fx").convert_fx(
+                prepared(clew.to_fx(module), example, settings)
+            )
+        result = first(made(**example))
+        layers = [part for part in made.modules() if "quantized" in type(part).__module__]
+        if not layers or (result - expected).abs().max() > 0.1 * expected.abs().max():
+            raise ValueError(f"{len(layers)} layers, off by {float((result - expected).abs().max()):.3f}")
+        return expected
+
+    return {"ShapeProp": shapes, "split_module": split, "NormalizeArgs": normalized, "split_const_subgraphs": folded,
+            "Transformer": transformed, "symbolic_trace": traced_again, "replace_pattern": rewritten,
+            "CapabilityBasedPartitioner": partitioned, "a splitter of _SplitterBase": lowered,
+            "torchvision's feature extraction": features, "opt_einsum_fx": einsums, "to_fx": converted,
             "to_fx and from_fx": there_and_back, "torch.fx.Interpreter, installed": interpreted_by_torch,
-            "prepare_fx of to_fx": quantized}  # fmt: skip
+            "torch.fx.symbolic_trace of to_fx": traced_by_torch, "prepare_fx of to_fx": quantized,
+            "prepare_fx, installed": quantized_while_installed,
+            "prepare_fx and convert_fx of to_fx": in_eight_bits}  # fmt: skip
 
 
-def feed_captures() -> list[dict[str, Any]]:
-    """For each tool, with how many of the captured models it works."""
+def feed_captures(only: str = "") -> list[dict[str, Any]]:
+    """For each tool with ``only`` in its name, with how many of the captured models it works."""
     clew = importlib.import_module("clew")
     captured = {}
     for name, (model, example) in captures().items():
         with torch.no_grad():
             captured[name] = (clew.trace(model, kwargs=example), example, first(model(**example)))
     rows = []
-    for tool, run in tools().items():
+    for tool, run in [(name, run) for name, run in tools().items() if only in name]:
         wrong = {}
         for name, (module, example, expected) in captured.items():
             try:
@@ -508,6 +610,7 @@ def feed_captures() -> list[dict[str, Any]]:
             except Exception as error:
                 wrong[name] = f"{type(error).__name__}: {error}"[:200]
         rows.append({"client": tool, "torch": len(captured), "clew": len(captured) - len(wrong), "wrong": wrong})
+        print(tool, rows[-1]["clew"], flush=True)
     return rows
 
 
@@ -531,7 +634,7 @@ def write(name: str, text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="a part of the name of the clients to run")
+    parser.add_argument("--only", help="a part of the name of the clients or tools to run")
     parser.add_argument("--captures", action="store_true", help="feed captures to tools instead")
     parser.add_argument("--write", action="store_true", help="put the table into the document")
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
@@ -541,7 +644,7 @@ def main() -> None:
         torch.save(results(client, side), file)
         return
     if options.captures:
-        rows = feed_captures()
+        rows = feed_captures(options.only or "")
         text = table(rows, ("tool", "captured models", "it works with"))
     else:
         with tempfile.TemporaryDirectory() as folder:

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from benchmarks import control_flow_page, control_flow_tools, workers
+from benchmarks import control_flow_page, control_flow_tools, resumable
 from tests.control_flow.register import all_constructs
 
 RESULTS = Path(__file__).with_name("control_flow_table.jsonl")
@@ -25,9 +24,8 @@ GRACE = 4  # a cell makes several calls that each have the limit; only one that 
 
 
 def read(path: Path) -> dict[str, dict[str, Any]]:
-    """The rows of a results file by name; the last one of a name counts."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    return {row["name"]: row for row in map(json.loads, filter(None, lines))}
+    """The rows of a results file by name."""
+    return resumable.read(path, "name")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> None:
     """Measure what is missing, then write the page."""
     console = Console()
-    _measure(chosen, _missing(chosen), console)
+    work = functools.partial(control_flow_tools.prepare, chosen.seconds)
+    resumable.measure(_missing(chosen), work, chosen, GRACE * chosen.seconds)
     rows = _tidy(chosen.results)
     chosen.page.write_text(control_flow_page.markdown(rows))
     for tool in control_flow_tools.TOOLS:
@@ -57,17 +56,6 @@ def _missing(chosen: argparse.Namespace) -> list[str]:
     programs = [one for one in all_constructs() if not chosen.only or {one.name, one.kind} & set(chosen.only)]
     wanted = [f"{tool}:{program.name}" for tool in chosen.tools for program in programs]
     return [name for name in wanted if name not in known]
-
-
-def _measure(chosen: argparse.Namespace, names: list[str], console: Console) -> None:
-    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    work = functools.partial(control_flow_tools.prepare, chosen.seconds)
-    with Progress(TextColumn("{task.fields[name]:<40}"), *columns, console=console) as progress:
-        task = progress.add_task("", total=len(names), name="")
-        for row in workers.run(names, work, chosen.workers, GRACE * chosen.seconds):
-            with chosen.results.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            progress.update(task, name=f"{row['name'][:30]} {row['outcome']}", advance=1)
 
 
 def _tidy(path: Path) -> dict[str, dict[str, Any]]:

@@ -10,9 +10,11 @@ import json
 import os
 import select
 import signal
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 CHUNK = 1 << 16
@@ -36,6 +38,19 @@ def in_child(work: Callable[[], Any], seconds: float, failed: Callable[[str], An
     if text is None:
         return failed(f"over {seconds:.0f} s")
     return json.loads(text) if text else failed(f"the process died (status {status})")
+
+
+def serve(work: Callable[[Path], None]) -> None:
+    """Do what each line of the standard input asks for, in a copy of this process; ``done`` is printed after each."""
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            try:
+                work(Path(line.rstrip("\n")))
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        print("done", flush=True)
 
 
 def _work_and_end(work: Callable[[], Any], writer: int) -> None:

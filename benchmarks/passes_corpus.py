@@ -196,10 +196,7 @@ def _run_passes(prepared: _Prepared, chosen: list[str], row: dict[str, Any], end
                 row["passes"][label] = _judged(label, prepared)
         except TimeLimit as error:
             row["passes"][label] = f"timeout: {error}"
-    outcomes = row["passes"].values()
-    bad = [one for one in outcomes if one.startswith(passes_page.BAD)]
-    late = any(one.startswith("timeout") for one in outcomes)
-    row["outcome"] = "n/a" if row["unstable"] else bad[0].partition(":")[0] if bad else "late" if late else "equal"
+    row["outcome"] = passes_page.outcome_of(row)
 
 
 def _judged(label: str, prepared: _Prepared) -> str:
@@ -321,12 +318,23 @@ def merged(before: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
 
 def write(path: Path, found: dict[str, Any]) -> None:
     """The outcomes as a file, whole or not at all: one line for each architecture."""
-    rows = sorted(found["rows"].items())
+    rows = sorted((name, _shortened(row)) for name, row in found["rows"].items())
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows)
     text = f'{{"machine": {json.dumps(found["machine"])},\n"rows": {{\n{lines}\n}}}}\n'
     beside = path.with_suffix(".part")
     beside.write_text(text)
     beside.replace(path)
+
+
+def _shortened(value: Any) -> Any:
+    """A row without what is empty, and with the beginnings of what errors say."""
+    if isinstance(value, dict):
+        kept = {key: _shortened(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if key == "passes" or item not in ("", [], False)}
+    return value[:_MOST_TEXT] if isinstance(value, str) else value
+
+
+_MOST_TEXT = 160
 
 
 def _measure(chosen: argparse.Namespace, console: Console) -> None:
@@ -365,8 +373,10 @@ def _merge(chosen: argparse.Namespace) -> None:
     for path in chosen.merge:
         other = read(path)
         found["machine"] = other["machine"]
+        made = ", ".join(f"{name} {other['machine'][name]}" for name in ("Python", "torch", "transformers"))
         for name, row in other["rows"].items():
-            found["rows"][name] = merged(found["rows"].get(name, {}), row)
+            new = merged(found["rows"].get(name, {}), {"made": made, **row})
+            found["rows"][name] = {**new, "outcome": passes_page.outcome_of(new)}
     write(chosen.results, found)
     chosen.page.write_text(passes_page.markdown(found, list(PASSES)))
 

@@ -17,6 +17,18 @@ _FOLDER = re.compile(r"/[^\s'\"]*-packages/")
 Rows = dict[str, dict[str, Any]]
 
 
+def outcome_of(row: dict[str, Any]) -> str:
+    """What became of an architecture: the worst of what became of the passes on it."""
+    outcomes = row["passes"].values()
+    if not outcomes:
+        return str(row["outcome"])
+    if row.get("unstable"):
+        return "n/a"
+    bad = [one for one in outcomes if one.startswith(BAD)]
+    late = any(one.startswith("timeout") for one in outcomes)
+    return bad[0].partition(":")[0] if bad else "late" if late else "equal"
+
+
 def _kind(outcome: str) -> str:
     return outcome.partition(":")[0].partition(",")[0]
 
@@ -56,13 +68,14 @@ def _exceptions(rows: Rows, kinds: tuple[str, ...]) -> list[str]:
 
 def markdown(found: dict[str, Any], labels: list[str]) -> str:
     """The whole page."""
-    rows, about = found["rows"], found["machine"]
+    rows = found["rows"]
     ran = {name: row for name, row in rows.items() if row["outcome"] != "skipped"}
     outcomes = Counter(row["outcome"] for row in ran.values())
-    versions = ", ".join(f"{name} {about[name]}" for name in ("Python", "torch", "transformers") if name in about)
+    made = Counter(row.get("made", "") for row in rows.values())
+    versions = ";\n".join(f"{name} ({count} architectures)" for name, count in made.most_common())
     parts = [
         "# Passes over all architectures",
-        HEAD.format(versions=versions, device=about.get("device of place", "meta")),
+        HEAD.format(versions=versions, device=found["machine"].get("device of place", "meta")),
         f"- tried: {len(rows)}\n- ran eagerly: {len(ran)}\n"
         + "\n".join(f"- {TOLD.get(name, name)}: {count}" for name, count in outcomes.most_common()),
         "\n".join([_row(["pass", *KINDS, "another batch is guarded"]), _row(["---"] * (len(KINDS) + 2))])
@@ -114,6 +127,6 @@ def _reasons(rows: Rows, title: str, outcomes: list[str]) -> list[str]:
     lines = [
         f"- {name}: {_FOLDER.sub('', row.get('reason', 'no reason was kept'))}"
         for name, row in sorted(rows.items())
-        if row["outcome"] in outcomes and (not row["passes"] or row.get("unstable"))
+        if row["outcome"] in outcomes and (not row.get("passes") or row.get("unstable"))
     ]
     return [f"## {title}", "\n".join(lines)] if lines else []

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.abc
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks import forks
 from benchmarks.equality import results_of_calls
 
 ABSENT = ("clew", "transformers", "safetensors")
@@ -40,15 +40,7 @@ def main() -> None:
     """Run what is asked for, each in a copy of this process."""
     torch.set_num_threads(1)
     sys.meta_path.insert(0, _Absent())
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            try:
-                _run(Path(line.rstrip("\n")))
-            finally:
-                os._exit(0)
-        os.waitpid(child, 0)
-        print("done", flush=True)
+    forks.serve(_run)
 
 
 if __name__ == "__main__":

@@ -12,24 +12,21 @@ import argparse
 import copy
 import functools
 import gc
-import json
 import logging
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy
 import torch
 from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import clew
-from benchmarks import workers
+from benchmarks import resumable
 from benchmarks.examination import EXAMPLE, PADDED, VARIATIONS, TimeLimit, first_line, run_once, runnable, time_limit
 from benchmarks.transformers_suite import TransformersSuite
 from clew import tree
@@ -202,24 +199,6 @@ def _prepare(to: str, seconds: int) -> Callable[[str], dict[str, Any]]:
     return functools.partial(examine, to=to, seconds=seconds)
 
 
-def _read(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    if not path.exists():
-        return {}
-    rows = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
-    return {(row["to"], row["name"]): row for row in rows}
-
-
-def _measure(names: list[str], chosen: argparse.Namespace, console: Console) -> None:
-    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    work = functools.partial(_prepare, chosen.to, chosen.seconds)
-    with Progress(TextColumn("{task.fields[name]:<40}"), *columns, console=console) as progress:
-        task = progress.add_task("", total=len(names), name="")
-        for row in workers.run(names, work, chosen.workers, chosen.seconds + GRACE):
-            with chosen.results.open("a") as file:
-                file.write(json.dumps({"to": chosen.to, **row}) + "\n")
-            progress.update(task, name=f"{row['name'][:26]} {row['outcome']}", advance=1)
-
-
 def summary(rows: list[dict[str, Any]]) -> str:
     """The counts of one target in one line."""
     outcomes = Counter(row["outcome"] for row in rows)
@@ -270,14 +249,11 @@ def _cell(text: str) -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.translate", description=__doc__)
+    resumable.add_arguments(parser, "architectures", "translate.jsonl", "docs/translated.md")
     parser.add_argument("--to", default="jax", help="the target framework")
     parser.add_argument("--step", type=int, default=1, help="every Nth architecture")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these architectures, measured again")
     parser.add_argument("--again", nargs="+", metavar="OUTCOME", default=[], help="measure these outcomes again")
-    parser.add_argument("--results", type=Path, default=Path("translate.jsonl"), help="the resumable results file")
     parser.add_argument("--seconds", type=int, default=120, help="the time limit of each architecture")
-    parser.add_argument("--workers", type=int, default=1, help="processes that work side by side")
-    parser.add_argument("--table", type=Path, default=Path("docs/translated.md"), help="where the table is written")
     return parser.parse_args()
 
 
@@ -287,12 +263,13 @@ def main() -> None:
     console = Console()
     done = {
         name
-        for (to, name), row in _read(chosen.results).items()
+        for (to, name), row in resumable.read(chosen.results, "to", "name").items()
         if to == chosen.to and row["outcome"] not in chosen.again
     }
     names = chosen.only or [name for name in TransformersSuite().names()[:: chosen.step] if name not in done]
-    _measure(names, chosen, console)
-    rows = list(_read(chosen.results).values())
+    work = functools.partial(_prepare, chosen.to, chosen.seconds)
+    resumable.measure(names, work, chosen, chosen.seconds + GRACE, {"to": chosen.to})
+    rows = list(resumable.read(chosen.results, "to", "name").values())
     chosen.table.write_text(markdown(rows))
     part = [row for row in rows if row["to"] == chosen.to]
     console.print(summary(part))

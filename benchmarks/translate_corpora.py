@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
 import clew
-from benchmarks import workers
+from benchmarks import resumable, workers
 from benchmarks.examination import first_line
 from clew import tree
 from clew.errors import GuardError, TranslationError
@@ -193,13 +193,6 @@ def _measure(source: str, tasks: list[str], results: Path, console: Console) -> 
             progress.update(task, name=f"{source} {row['program'][:30]} {row['outcome']}", advance=1)
 
 
-def _read(path: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
-    if not path.exists():
-        return {}
-    rows = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
-    return {(row["source"], row["to"], row["program"]): row for row in rows}
-
-
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The whole page."""
     lines = ["# Translated programs of NumPy, JAX and TensorFlow", ""]
@@ -260,14 +253,14 @@ def main() -> None:
     chosen = parser.parse_args()
     console = Console()
     for source in chosen.source:
-        done = _read(chosen.results)
+        done = resumable.read(chosen.results, "source", "to", "program")
         names = [case.name for case in CASES[source]()][:: chosen.step]
         tasks = [
             f"{to} {name}" for name in names for to in chosen.to if to != source and (source, to, name) not in done
         ]
         if tasks:
             _measure(source, tasks, chosen.results, console)
-    rows = list(_read(chosen.results).values())
+    rows = list(resumable.read(chosen.results, "source", "to", "program").values())
     chosen.table.write_text(markdown(rows))
     console.print(markdown(rows).split("## ")[0], markup=False)
 

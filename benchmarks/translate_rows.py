@@ -15,16 +15,14 @@ import logging
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy
 import torch
 from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import clew
-from benchmarks import workers
+from benchmarks import resumable
 from benchmarks.examination import TimeLimit, first_line, time_limit
 from benchmarks.opinfo import UNWRITTEN, operators
 from clew import tree
@@ -173,24 +171,6 @@ def _prepare(to: str, dtypes: tuple[str, ...], samples: int) -> Callable[[str], 
     return functools.partial(examine, to=to, dtypes=dtypes, samples=samples)
 
 
-def _read(path: Path) -> dict[tuple[str, str], Row]:
-    if not path.exists():
-        return {}
-    rows = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
-    return {(row["to"], row["name"]): row for row in rows}
-
-
-def _measure(names: list[str], chosen: argparse.Namespace, console: Console) -> None:
-    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    work = functools.partial(_prepare, chosen.to, tuple(chosen.dtypes), chosen.samples)
-    with Progress(TextColumn("{task.fields[name]:<40}"), *columns, console=console) as progress:
-        task = progress.add_task("", total=len(names), name="")
-        for row in workers.run(names, work, chosen.workers, SECONDS * len(chosen.dtypes)):
-            with chosen.results.open("a") as file:
-                file.write(json.dumps({"to": chosen.to, **row}) + "\n")
-            progress.update(task, name=row["name"][:40], advance=1)
-
-
 # ---- the page --------------------------------------------------------------------------------------------------------
 
 
@@ -268,16 +248,13 @@ def _line(name: str, hole: tuple[str, dict[str, Any]]) -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.translate_rows", description=__doc__)
+    resumable.add_arguments(parser, "operators", "translate_rows.jsonl", "docs/translate_rows.md")
     parser.add_argument("--to", default="jax", choices=TARGETS, help="the target framework")
     parser.add_argument("--step", type=int, default=1, help="every Nth operator")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these operators, measured again")
     parser.add_argument("--rows", action="store_true", help="only operators that have a row of their own")
     parser.add_argument("--again", action="store_true", help="measure again what is not equal throughout")
     parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES)
     parser.add_argument("--samples", type=int, default=12, help="at most so many of each operator and dtype")
-    parser.add_argument("--results", type=Path, default=Path("translate_rows.jsonl"), help="the resumable results file")
-    parser.add_argument("--workers", type=int, default=1, help="processes that work side by side")
-    parser.add_argument("--table", type=Path, default=Path("docs/translate_rows.md"), help="where the page is written")
     return parser.parse_args()
 
 
@@ -285,13 +262,15 @@ def main() -> None:
     """Measure what is not measured yet, then write the page of everything in the results file."""
     chosen = _arguments()
     console = Console()
-    done = {name for (to, name), row in _read(chosen.results).items()
+    done = {name for (to, name), row in resumable.read(chosen.results, "to", "name").items()
             if to == chosen.to and not (chosen.again and _holes(row))}  # fmt: skip
     table = importlib.import_module(SOURCES["torch"]).SOURCE.table
     wanted = [name for name, found in _by_name().items() if not chosen.rows or table.find([found[0].name])]
     names = chosen.only or [name for name in wanted[:: chosen.step] if name not in done]
-    _measure(names, chosen, console)
-    rows = list(_read(chosen.results).values())
+    work = functools.partial(_prepare, chosen.to, tuple(chosen.dtypes), chosen.samples)
+    limit = SECONDS * len(chosen.dtypes)
+    resumable.measure(names, work, chosen, limit, {"to": chosen.to}, lambda row: str(row["name"])[:40])
+    rows = list(resumable.read(chosen.results, "to", "name").values())
     chosen.table.write_text(markdown(rows))
     part = [row for row in rows if row["to"] == chosen.to]
     console.print(dict(counted(part)))

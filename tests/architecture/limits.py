@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -186,7 +187,8 @@ def _is_of_each_framework(name: str) -> bool:
 def _is_pass(name: str, sources: Sources) -> bool:
     """Whether a file is a pass, which has its name: one file each."""
     room, _, own = name.partition(".")
-    return room == "passes" and f"from clew.passes.{own} import {own}" in sources["clew.__init__"]
+    imported = rf"from clew\.passes\.{own} import [^\n]*\b{own}\b"
+    return room == "passes" and re.search(imported, sources["clew.__init__"]) is not None
 
 
 def _functions(sources: Sources) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:

@@ -100,13 +100,13 @@ def forward(self, tangents, x, second_weight, hidden):
     t_3 = torch.ops.aten.t.default(div)
     mm_1 = torch.ops.aten.mm.default(t_3, hidden)
     sum_1 = torch.ops.aten.sum.dim_IntList(div, [0], True)
-    view = torch.ops.aten.view.default(sum_1, [1])
+    view = torch.ops.aten.reshape.default(sum_1, [1])
     tanh_backward = torch.ops.aten.tanh_backward.default(mm, hidden)
     # first
     t_3 = torch.ops.aten.t.default(tanh_backward)
     mm = torch.ops.aten.mm.default(t_3, x)
     sum_1 = torch.ops.aten.sum.dim_IntList(tanh_backward, [0], True)
-    view_1 = torch.ops.aten.view.default(sum_1, [8])
+    view_1 = torch.ops.aten.reshape.default(sum_1, [8])
     return {'first.weight': mm, 'first.bias': view_1, 'second.weight': mm_1, 'second.bias': view}
 """
     )

@@ -14,7 +14,8 @@ from torch.fx.passes.split_module import split_module as their_split_module
 
 import clew
 import clew.fx as fx
-from clew.errors import InteropError
+from clew.errors import GraphError, InteropError, TraceWarning
+from clew.ir.guards import attribute_paths
 
 
 class Branching(nn.Module):
@@ -207,13 +208,85 @@ def test_modules_of_torch_fx_built_of_a_captured_program_check_its_guards(build)
             one(*OTHERS)
 
 
-@pytest.mark.parametrize("build", BUILDERS[:3], ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", BUILDERS, ids=lambda build: build.__name__)
 def test_a_module_with_another_root_checks_the_guards_too(build):
     captured = clew.trace(Straight(), FITTING)
     with fx.install():
         made = torch.fx.GraphModule({"linear": captured.linear}, build(captured.graph))
     with pytest.raises(clew.GuardError, match="ndim == 2"):
         made(*OTHERS)
+
+
+def test_what_nobody_can_tell_the_source_of_is_told():
+    captured = clew.trace(Straight(), FITTING)
+    graph = torch.fx.Graph()
+    with fx.install():
+        names = [node.name for node in captured.graph.nodes]
+        graph.output(graph.call_function(torch.relu, (graph.placeholder(f"not_{names[0]}"),)))
+        with pytest.warns(TraceWarning, match="cannot be told"):
+            torch.fx.GraphModule({}, graph)
+
+
+def test_what_is_traced_by_torch_fx_while_installed_has_no_guards_of_others(recwarn):
+    captured = clew.trace(Straight(), FITTING)
+    with fx.install():
+        list(captured.graph.nodes)
+        made = copy.deepcopy(torch.fx.symbolic_trace(lambda x, y: x * 2 + y))
+    assert made(*OTHERS).shape == (3, 2, 4)
+    assert not [one for one in recwarn if issubclass(one.category, TraceWarning)]
+
+
+class Striding(nn.Module):
+    """A program that assumes something of a size that a layer's stride decides."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(1, 1, 2, stride=2)
+
+    def forward(self, x):
+        y = self.conv(x)
+        return (x * 2, y) if y.shape[-1] > 2 else (x, y)
+
+
+def test_a_piece_of_a_program_has_the_attributes_that_guards_are_on():
+    x = torch.rand(1, 1, 8)
+    captured = clew.trace(Striding(), (x,), control_flow="guard")
+    assert "conv.stride" in attribute_paths(captured.graph.guards.entry)
+    expected = captured(x)
+    for node in captured.graph.nodes:
+        node.tag = "first" if node.op == "call_module" else "second"
+    torch.testing.assert_close(split_by_tags(captured, ["first", "second"])(x), expected)
+
+
+def fused(traced, *names):
+    fuse = fx.passes.utils.fuser_utils.fuse_by_partitions
+    return fuse(traced, [dict.fromkeys(node for node in traced.graph.nodes if node.name in names)])
+
+
+class Writing(nn.Module):
+    def forward(self, x):
+        y = x + 1
+        z = y * 3
+        y.add_(5)
+        return y * 2 + z
+
+
+def test_a_part_that_is_cut_out_runs_where_writes_allow_it():
+    x = torch.rand(3)
+    made = fused(clew.trace(Writing(), (x,)), "mul", "add")
+    torch.testing.assert_close(made(x), Writing()(x))
+    assert any(node.op == "call_module" for node in made.graph.nodes)
+
+
+def test_a_part_on_both_sides_of_a_write_is_refused():
+    with pytest.raises(GraphError, match="around a write in place"):
+        fused(clew.trace(Writing(), (torch.rand(3),)), "z", "mul", "add")
+
+
+def test_modules_of_packages_are_there_without_an_import():
+    assert fx.passes.infra.partitioner.CapabilityBasedPartitioner.__module__ == "clew.fx.passes.infra.partitioner"
+    with pytest.raises(AttributeError, match="has no attribute 'missing'"):
+        _ = fx.passes.infra.missing
 
 
 # ---- graphs of torch.fx itself ---------------------------------------------------------------------------------------

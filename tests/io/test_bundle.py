@@ -20,6 +20,7 @@ import safetensors.torch
 import tensorflow as tf
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 import clew
 from clew.errors import BundleError, ClewError
@@ -360,6 +361,25 @@ def test_hooks_that_would_run_are_refused(tmp_path: Path) -> None:
     model[0].register_full_backward_hook(lambda *args: None)
     with pytest.raises(BundleError, match="the module '0' has hooks"):
         clew.save(clew.trace(model, (torch.ones(2, 2),)), tmp_path / "model.clew")
+
+
+class Own(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(x, training=self.training) + 1 if self.training else x * 2
+
+
+SHARED = {"own": Own().eval()}
+
+
+class UsesShared(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return SHARED["own"](x)
+
+
+def test_modes_of_modules_in_variables_need_no_class(tmp_path: Path) -> None:
+    model, x = UsesShared().eval(), torch.randn(2)
+    clew.save(clew.trace(model, (x,)), tmp_path / "model.clew")
+    assert torch.equal(clew.load(tmp_path / "model.clew")(x), model(x))
 
 
 def test_parametrizations_come_back(tmp_path: Path) -> None:

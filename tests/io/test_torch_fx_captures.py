@@ -12,6 +12,7 @@ from torch.fx.passes.shape_prop import ShapeProp
 from torch.fx.passes.split_module import split_module
 
 import clew
+import clew.fx
 
 
 class Residual(nn.Module):
@@ -44,6 +45,17 @@ class Switching(nn.Module):
         else:
             x = self.second(x) * self.calls
         return x * 2 if self.training else x
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+        self.conv = nn.Conv2d(3, 3, 1)
+
+    def forward(self, x):
+        self.calls += 1
+        return self.conv(x) * self.calls + x
 
 
 def looping(x, times):
@@ -110,7 +122,7 @@ def test_nested_graphs_come_back(make):
 
 def test_an_edit_of_a_body_comes_back():
     module = clew.to_fx(clew.trace(looping, (feed(), 2), dynamic=True))
-    for part in module.modules():
+    for part in [part for part in module.modules() if isinstance(part, torch.fx.GraphModule)]:
         for node in part.graph.nodes:
             if node.op == "call_function" and node.args[1:] == (2,):
                 node.args = (node.args[0], 5)
@@ -128,20 +140,86 @@ def test_script_functions_are_called():
     assert clew.same_graph(clew.from_fx(module).graph, captured.graph)
 
 
-@pytest.mark.parametrize("how", ["itself", "deepcopy", "pickle"])
+def halves(module):
+    places = {node: place > 3 for place, node in enumerate(module.graph.nodes)}
+    return split_module(module, module, lambda node: int(places[node]))
+
+
+def prepared(module):
+    from torch.ao.quantization import QConfigMapping
+    from torch.ao.quantization.quantize_fx import prepare_fx
+
+    return prepare_fx(module, QConfigMapping(), (images(),))
+
+
+def without_dead_code(module):
+    made = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
+    made.graph.eliminate_dead_code()
+    made.recompile()
+    return made
+
+
+MADE = {
+    **COPIES,
+    "interpreted": lambda module: torch.fx.Interpreter(module).run,
+    "transformed": lambda module: torch.fx.Transformer(module).transform(),
+    "traced again": torch.fx.symbolic_trace,
+    "traced as a part": lambda module: torch.fx.symbolic_trace(nn.Sequential(nn.Identity(), module)),
+    "split": halves,
+    "prepared": prepared,
+    "prepared and copied": lambda module: copy.deepcopy(prepared(module)),
+    "without dead code": without_dead_code,
+    "back": clew.from_fx,
+    "prepared and back": lambda module: clew.from_fx(prepared(module)),
+    "traced by Clew": lambda module: clew.fx.symbolic_trace(module),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("how", MADE)
 def test_guards_are_checked(how):
-    module = COPIES[how](clew.to_fx(clew.trace(Residual().eval(), (images(),))))
-    module(images())
+    captured = clew.trace(Residual().eval(), (images(),))
+    made = MADE[how](clew.to_fx(captured))
+    torch.testing.assert_close(made(images()), captured(images()))
     with pytest.raises(clew.GuardError, match="type"):
-        module(nn.Parameter(images()))
+        made(nn.Parameter(images()))
 
 
-def test_guards_come_back_after_a_pass_of_torch():
-    module = clew.to_fx(clew.trace(Residual().eval(), (images(),)))
-    plain = torch.fx.GraphModule(module, module.graph)
-    plain(nn.Parameter(images()))
-    with pytest.raises(clew.GuardError, match="type"):
-        clew.from_fx(plain)(nn.Parameter(images()))
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("trace", [torch.fx.symbolic_trace, prepared, clew.fx.symbolic_trace])
+def test_what_proxies_cannot_run_through_is_traced_again(trace):
+    model = Switching()
+    captured = clew.trace(copy.deepcopy(model), (feed(),), dynamic=True)
+    made = trace(captured if trace is clew.fx.symbolic_trace else clew.to_fx(captured))
+    for x in (feed(), -feed(), feed(), -feed()):
+        torch.testing.assert_close(made(x), model(x))
+    if trace is not prepared:
+        back = made if trace is clew.fx.symbolic_trace else clew.from_fx(made)
+        assert clew.same_graph(back.graph, captured.graph)
+        assert [str(one) for one in back.graph.guards] == [str(one) for one in captured.guards]
+
+
+@pytest.mark.parametrize("how", ["plain", "transformed", "traced again", "split", "prepared and copied"])
+def test_state_is_read_where_it_is_written(how):
+    model = Counting()
+    made = MADE[how](clew.to_fx(clew.trace(copy.deepcopy(model), (images(),))))
+    for _ in range(3):
+        torch.testing.assert_close(made(images()), model(images()))
+
+
+def test_a_trace_with_a_fixed_argument_checks_its_guards_at_once():
+    def program(x, scale):
+        return x * 2 if scale is None else x * scale * x.shape[0]
+
+    class Scaling(nn.Module):
+        def forward(self, x, scale):
+            return program(x, scale)
+
+    captured = clew.trace(Scaling(), (feed(), None), control_flow="guard")
+    with pytest.raises(clew.GuardError, match="scale is None"):
+        clew.fx.symbolic_trace(captured, concrete_args={"scale": 3.0})
+    made = clew.fx.symbolic_trace(captured, concrete_args={"scale": None})
+    torch.testing.assert_close(made(feed(), None), feed() * 2)
 
 
 def test_a_module_is_traced_and_compiled_with_its_guards():
@@ -160,9 +238,8 @@ def test_passes_of_torch():
     torch.testing.assert_close(torch.fx.Interpreter(module).run(images()), expected)
     torch.testing.assert_close(torch.fx.Transformer(module).transform()(images()), expected)
     ShapeProp(module).propagate(images())
-    assert all("tensor_meta" in node.meta for node in module.graph.nodes)
-    halves = {node: place > 3 for place, node in enumerate(module.graph.nodes)}
-    torch.testing.assert_close(split_module(module, module, lambda node: int(halves[node]))(images()), expected)
+    assert [node.name for node in module.graph.nodes if "tensor_meta" not in node.meta] == ["_clew_guards"]
+    torch.testing.assert_close(halves(module)(images()), expected)
     fused = fuse(module)
     assert not any(isinstance(part, nn.BatchNorm2d) for part in fused.modules())
     torch.testing.assert_close(fused(images()), expected, atol=1e-5, rtol=1e-5)
@@ -181,13 +258,11 @@ def test_quantizers_of_torch():
     torch.testing.assert_close(quantized(images()), model(images()), atol=0.1, rtol=0.1)
 
 
-def test_the_interpreter_of_torch_checks_no_guards():
+def test_the_interpreter_of_torch_checks_guards():
     def program(x):
         return x * 2 if x.shape[0] > 3 else x - 1
 
     module = clew.to_fx(clew.trace(program, (torch.ones(5),), control_flow="guard"))
-    with pytest.raises(clew.GuardError, match=r"x.shape\[0\] > 3"):
-        module(torch.ones(2))
-    assert torch.equal(torch.fx.Interpreter(module).run(torch.ones(2)), torch.full((2,), 2.0))
-    with pytest.raises(clew.GuardError, match=r"x.shape\[0\] > 3"):
-        clew.Interpreter(clew.from_fx(module)).run(torch.ones(2))
+    for run in (module, torch.fx.Interpreter(module).run, clew.Interpreter(clew.from_fx(module)).run):
+        with pytest.raises(clew.GuardError, match=r"x.shape\[0\] > 3"):
+            run(torch.ones(2))

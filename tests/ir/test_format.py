@@ -120,3 +120,9 @@ def test_a_guard_tells_sets_in_one_order() -> None:
     assert Guard("keys", "equals", words, "value").expression == f"'keys' == {{{told}}}"
     assert Guard("keys", "equals", frozenset(words), "value").expression == f"'keys' == frozenset({{{told}}})"
     assert Guard("keys", "equals", set(), "value").expression == "'keys' == set()"
+
+
+def test_a_method_that_python_makes_anew_is_the_same() -> None:
+    words: list[str] = []
+    held = Guard("append", "is", words.append, "value")
+    assert held.holds(words.append) and not held.holds([].append) and not held.holds(words.extend)

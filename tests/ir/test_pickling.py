@@ -82,3 +82,11 @@ def test_alike_arguments_stay_apart() -> None:
     loaded = through_pickle(graph)
     literals = [repr(node.args[1]) for node in loaded.nodes if node.op == "call_function"]
     assert literals == ["1", "True", "1.0", "0.0", "-0.0", "'1'", "None"]
+
+
+def test_an_annotation_with_none_stays_itself() -> None:
+    graph = Graph()
+    graph.placeholder("x").type = int | None
+    loaded = pickle.loads(pickle.dumps(graph))
+    assert next(iter(loaded.nodes)).type == int | None
+    assert difference(graph, loaded) is None

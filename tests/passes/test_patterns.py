@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+import clew
 from clew import fx
 from clew.errors import MissingAttribute, PatternError
 from clew.passes.replace import replace_pattern_with_filters
@@ -880,3 +881,23 @@ def test_an_equivalent_replacement_keeps_all_results(gm, pair):
     for place in places:
         gone = [value for key, value in place.nodes_map.items() if key.op not in ("placeholder", "output", "get_attr")]
         assert alive.isdisjoint(gone)
+
+
+def test_a_replacement_has_modules_of_its_own_under_names_of_the_pattern():
+    class Before(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.act = nn.Linear(4, 4), nn.GELU()
+
+        def forward(self, x):
+            return self.act(self.layer(x))
+
+    class After(Before):
+        def __init__(self):
+            super().__init__()
+            self.act = nn.ReLU()
+
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 4), nn.GELU()), torch.randn(3, 4)
+    captured = clew.trace(model, (x,))
+    assert len(clew.replace_pattern(captured, Before(), After())) == 2
+    torch.testing.assert_close(captured(x), model[2](model[0](x).relu()).relu())

@@ -88,6 +88,17 @@ def test_after_batch_norms_were_folded():
         captured.train()(x)
 
 
+def test_it_is_saved_and_loaded(tmp_path):
+    model, x = nn.Sequential(nn.Conv1d(3, 4, 3), nn.Flatten(), nn.Linear(28, 2)).eval(), torch.randn(4, 3, 9)
+    captured = clew.insert_observers(clew.trace(model, (x,)))
+    for name in ("observed", "quantized"):
+        with torch.no_grad():
+            expected = captured(x)
+            clew.save(captured, tmp_path / name)
+            assert torch.equal(clew.load(tmp_path / name)(x), expected)
+            clew.quantize(captured)
+
+
 def test_the_text_afterwards():
     class Small(nn.Module):
         def __init__(self):

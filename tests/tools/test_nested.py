@@ -261,3 +261,23 @@ def test_names_that_a_piece_needs_for_itself_stay_with_the_module_around() -> No
     assert list(form.pieces) == ["0.inner", "1"]
     torch.testing.assert_close(form(x), model(x))
     assert not isinstance(form[0], Piece)
+
+
+def test_a_piece_may_be_called_output() -> None:
+    class Halves(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return x.relu() * 2, x.tanh() * 3
+
+    class Ending(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.output = Halves()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            first, second = self.output(x)
+            return first + second
+
+    x = torch.randn(3)
+    form = nested(clew.trace(Ending(), (x,)))
+    clew.verify(form.graph)
+    assert torch.equal(form(x), Ending()(x)) and clew.flat(form).graph.output_node().name == "output"

@@ -19,6 +19,7 @@ from clew.api import trace as capture
 from clew.backends.checkpoint import Checkpoints, bytes_of
 from clew.backends.joint import Program, program_of, trace
 from clew.backends.joint_graph import Halves, Joint, cut, is_given, joint_of, saved_of
+from clew.capture.bytecode.try_blocks import refusing
 from clew.errors import BackendError, GuardError, NoExample
 from clew.ir.graph import Graph
 from clew.ir.guards import evaluate
@@ -176,7 +177,8 @@ class Backward:
             self._flat(*args, **kwargs)  # which tells what does not fit
             raise GuardError("the arguments are nested in another way than in the example")
         self._check_gradients(tensors)
-        call = _Call(self, functools.partial(self._flat, *args, **kwargs))
+        forward = functools.partial(self._flat, *args, **kwargs)
+        call = _Call(self, refusing(forward, "a call of the program") if self._program.is_tried else forward)
         own = _Passes.apply(call, *[tensors[place] for place in self._places])  # type: ignore[no-untyped-call]
         return self._finish(*call.results(own), *[given[name] for name in self._halves.rest])
 

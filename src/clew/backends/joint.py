@@ -24,6 +24,7 @@ from torch.nn.utils.stateless import _reparametrize_module
 from clew import tree
 from clew.backends.torch_attributes import is_plain_layer
 from clew.backends.torch_backend import reason_against
+from clew.capture.bytecode.try_blocks import attempted
 from clew.capture.state.slots import ROOT
 from clew.errors import BackendError, a_or_an
 from clew.frameworks.torch.tracing_tools import is_tracer
@@ -115,6 +116,11 @@ class Program:
     layers: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def is_tried(self) -> bool:
+        """Whether the program catches errors of some of its calls, which then goes another way."""
+        return any(attempted(node) is not node for node in all_nodes(self.graph))
+
+    @property
     def tail(self) -> list[Node]:
         """The nodes at the end that build the result, the output last."""
         return [node for node in self.graph.nodes if node.op == "output" or _is_building(node)]
@@ -173,6 +179,9 @@ def _is_block(node: Any) -> bool:
 
 
 def _reason(node: Node, root: Any) -> str:
+    tried = attempted(node)
+    if tried is not node:
+        return reason_against(tried) or _unknown(effect_of(tried))
     if not node.op.startswith("call") or is_guard(node) or is_control(node) or _is_building(node):
         return ""
     if node.op == "call_module":
@@ -192,8 +201,11 @@ def _reason(node: Node, root: Any) -> str:
     effect = effect_of(node, root)
     if package_of(node.target) == "clew" and effect is Effect.NONE:
         return ""
-    unknown = "nobody vouches for what it does" if effect is Effect.UNKNOWN else ""
-    return str(node.meta.get("opaque") or reason_against(node) or unknown)
+    return str(node.meta.get("opaque") or reason_against(node) or _unknown(effect))
+
+
+def _unknown(effect: Effect) -> str:
+    return "nobody vouches for what it does" if effect is Effect.UNKNOWN else ""
 
 
 def is_question(node: Node) -> bool:

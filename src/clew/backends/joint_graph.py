@@ -164,7 +164,9 @@ class _Writer:
         owner, is_behind = self.found.owners.get(their.name, (None, False))
         args, kwargs = map_arg(node.args, self.known.__getitem__), map_arg(node.kwargs, self.known.__getitem__)
         name = self.found.names.get(their.name, node.name)
-        made = self.known[node] = self.graph.create_node(node.op, node.target, args, kwargs, name)
+        is_view = is_behind and node.target is torch.ops.aten.view.default
+        target = torch.ops.aten.reshape.default if is_view else node.target  # kernels have strides that fakes have not
+        made = self.known[node] = self.graph.create_node(node.op, target, args, kwargs, name)
         made.value_type = node.value_type
         _note_origin(made, owner)
         if is_behind:

@@ -29,8 +29,8 @@ from torch.nn.utils.stateless import _reparametrize_module
 from clew import tree
 from clew.backends.partition import ISLAND, inner_graph
 from clew.backends.torch_attributes import Attributes, Moved
-from clew.capture.bytecode.try_blocks import attempted, refused_attempt
-from clew.errors import BackendError, ClewError
+from clew.capture.bytecode.try_blocks import attempted, refusing
+from clew.errors import BackendError
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
@@ -335,25 +335,11 @@ class TorchSegment:
             return finish(made(*[leaves[place] for place in order]))
 
         tries = any(attempted(node) is not node for node in self.graph.nodes)
-        call = _refusing(plain_call, self.name) if tries else plain_call
+        call = refusing(plain_call, f"a call in {self.name}") if tries else plain_call
         return Variant(call, tensors, numbers, constants, inputs.structure, inputs.settings, tests, holds)
 
 
 _NESTS = (list, tuple, dict, torch.Size)
-
-
-def _refusing(call: Callable[[list[Any]], Any], name: str) -> Callable[[list[Any]], Any]:
-    """The same call, with a guard's error where it fails: the program catches errors of some of what is in it."""
-
-    def attempted_call(leaves: list[Any]) -> Any:
-        try:
-            return call(leaves)
-        except ClewError:
-            raise
-        except Exception as error:
-            raise refused_attempt(f"a call in {name}", error) from error
-
-    return attempted_call
 
 
 def _first_line(error: BaseException) -> str:

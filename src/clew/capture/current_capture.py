@@ -1,4 +1,4 @@
-"""Which capture is under way: what everybody may ask without importing what captures need.
+"""The current capture: what everybody may ask without importing what captures need.
 
 A capture patches what all threads see, so there is one at a time. A callable that captures another one runs the
 original while a capture is under way in its context.
@@ -11,7 +11,7 @@ import threading
 from typing import Any
 
 current: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_state", default=None)
-"""The state that the capture under way keeps; None if there is none."""
+"""The state that the current capture keeps; None if there is none."""
 
 LOCK = threading.RLock()
 """Held by the thread that captures."""

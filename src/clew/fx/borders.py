@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
 import torch.fx
 
+from clew.errors import GraphError
 from clew.ir.graph import Graph
 from clew.ir.guards import attached, attribute_paths, detached
 from clew.ir.node import Node
+from clew.ir.shared_memory import written_array
 from clew.runtime.module import BODY_ROOT, GraphModule, has_path, take_over
 
 _THEIRS = (torch.fx.GraphModule, torch.fx.Graph, torch.fx.Node)
@@ -38,17 +40,86 @@ def _with_border(ours: FunctionType, origin: str, name: str) -> Callable[..., An
         if is_of_torch(given):
             return getattr(importlib.import_module(origin), name)(*args, **kwargs)
         source = next((value for value in given if isinstance(value, GraphModule)), None)
+        orders = _orders(source.graph) if source is not None and name in _SORTING else []
         token = BODY_ROOT.set(source)
         try:
             result = ours(*args, **kwargs)
         finally:
             BODY_ROOT.reset(token)
+        if orders and isinstance(result, GraphModule):
+            _keep_orders(result, orders)
         if source is not None and source.graph.guards.entry:
             for made in result if isinstance(result, tuple) else (result,):
                 carry_guards(source, made)
         return result
 
     return at_border
+
+
+# ---- writes in place, which passes of torch.fx move ------------------------------------------------------------------
+
+_SORTING = frozenset({"fuse_by_partitions", "legalize_graph"})
+"""Passes that sort a graph anew, by who uses whose value alone."""
+
+Order = tuple[str, str]
+
+
+def _orders(graph: Graph) -> list[Order]:
+    """The names of two nodes, of which the first has to run before the second since one of them writes to an array."""
+    places = {node: place for place, node in enumerate(graph.nodes)}
+    found = []
+    for write in graph.nodes:
+        array = written_array(write)
+        for other in () if array is None else array.users:
+            if other is not write:
+                first, second = sorted((write, other), key=places.__getitem__)
+                found.append((first.name, second.name))
+    return found
+
+
+def _keep_orders(module: GraphModule, orders: list[Order]) -> None:
+    """Put the nodes of a module that a pass has sorted into an order again in which writes are where they were."""
+    if not _broken(module, orders):
+        return
+    around = {name: node for node in module.graph.nodes for name in _names_in(module, node)}
+    waits = {node: set(node.all_input_nodes) for node in module.graph.nodes}
+    for first, second in orders:
+        if first in around and second in around and around[first] is not around[second]:
+            waits[around[second]].add(around[first])
+    waiting, placed = list(module.graph.nodes), dict[Node, None]()
+    while (ready := next((node for node in waiting if waits[node] <= placed.keys()), None)) is not None:
+        waiting.remove(ready)
+        if placed:
+            next(reversed(placed)).append(ready)
+        placed[ready] = None
+    broken = _broken(module, orders)
+    if waiting or broken:
+        names = " and ".join((broken or orders)[0])
+        raise GraphError(
+            f"a pass has joined nodes around a write in place: {names} cannot be kept in this order",
+            why="one of them writes to an array that the other reads, and a part that holds both sides runs at once",
+            fixes=[
+                "make writes calls that give new arrays first: clew.functionalize",
+                "leave the node out of the part",
+            ],
+        )
+
+
+def _broken(module: GraphModule, orders: list[Order]) -> list[Order]:
+    names = (name for node in module.graph.nodes for name in _names_in(module, node))
+    places = {name: place for place, name in enumerate(names)}
+    return [(one, other) for one, other in orders if places.get(one, -1) > places.get(other, len(places))]
+
+
+def _names_in(module: GraphModule, node: Node) -> Iterator[str]:
+    """The name of a node; of one that calls a part that was cut out, those of the nodes in it."""
+    part = module.get_submodule(str(node.target)) if node.op == "call_module" else None
+    if not isinstance(part, GraphModule):
+        yield node.name
+        return
+    for inner in part.graph.nodes:
+        if inner.op not in ("placeholder", "output"):
+            yield from _names_in(part, inner)
 
 
 def is_of_torch(given: Iterable[Any]) -> bool:

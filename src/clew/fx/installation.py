@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import importlib
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial, wraps
@@ -24,10 +25,11 @@ from weakref import WeakKeyDictionary
 import torch.fx
 from torch.fx import node as torch_node
 
-from clew.errors import InteropError
+from clew.errors import InteropError, TraceWarning, compose
 from clew.fx.borders import is_of_torch
 from clew.fx.torch_source import clients_over_clew
-from clew.io.torch_fx import META_KEY, FxModule, GuardHook, codegen_to_torch
+from clew.io.torch_fx import META_KEY, FxModule, codegen_to_torch, to_fx
+from clew.io.torch_fx_parts import GuardHook
 from clew.ir.arguments import Reference, bodies_of, leaves, map_aggregate
 from clew.ir.graph import Graph
 from clew.ir.guards import Input, attached, attribute_paths, detached, evaluate
@@ -57,9 +59,10 @@ class install(AbstractContextManager["install"]):
                 self._undo.callback(setattr, ours, "__bases__", ours.__bases__)
                 ours.__bases__ = (*ours.__bases__, Presented)
             for (kind, name), method in _METHODS.items():
-                self._undo.callback(setattr, kind, name, getattr(kind, name))
+                self._undo.callback(setattr, kind, name, vars(kind)[name])
                 setattr(kind, name, method)
             self._exchange(_EXCHANGED | dict(map(_builder, _BUILDERS)))
+            self._undo.callback(_walked.clear)
         if packages:
             self._undo.enter_context(clients_over_clew(packages))
         _installed.append(self)
@@ -173,9 +176,57 @@ def _transform(transformer: Any) -> Any:
 
 # ---- graphs of torch.fx that are built of a captured program: the guards follow --------------------------------------
 
-_their_init = torch.fx.GraphModule.__init__
+_their_trace, _their_init = torch.fx.Tracer.trace, torch.fx.GraphModule.__init__
+_traced: WeakKeyDictionary[torch.fx.Graph, torch.nn.Module] = WeakKeyDictionary()
+"""For a graph that a tracer of torch.fx has made of a module of Clew's the module of torch.fx that it ran instead."""
+_our_nodes: Any = vars(Graph)["nodes"].fget
 _origins: WeakKeyDictionary[torch.fx.Graph, tuple[Graph, dict[str, Any]]] = WeakKeyDictionary()
 """For a graph of torch.fx the captured one that it is built of, and its nodes by the names of inputs of that."""
+
+
+_walked: WeakKeyDictionary[Graph, None] = WeakKeyDictionary()
+"""The captured programs whose nodes were walked by others than Clew, the latest last."""
+
+
+def _nodes(graph: Graph) -> Any:
+    """``Graph.nodes``; a client that walks a captured program may build a graph of torch.fx of it."""
+    if graph.guards.entry and not str(sys._getframe(1).f_globals.get("__name__")).startswith("clew."):
+        _walked.pop(graph, None)
+        _walked[graph] = None
+    return _our_nodes(graph)
+
+
+def _walked_source(graph: Any) -> Graph | None:
+    """The captured program that a graph of torch.fx was built of by hand, as far as inputs and calls tell.
+
+    With no such program although some were walked, nobody can tell, and a warning says so.
+    """
+    if graph._tracer_cls is not None or not _walked or not any(node.op == "call_function" for node in graph.nodes):
+        return None  # traced, or a copy of what was traced
+    inputs = {node.target for node in graph.nodes if node.op == "placeholder"}
+    calls = {node.target for node in graph.nodes if node.op.startswith("call_")}
+    for source in reversed(list(_walked)):
+        known = {name for node in source.find_nodes(op="placeholder") for name in (node.target, node.name)}
+        if inputs and inputs <= known and calls & {node.target for node in _our_nodes(source)}:
+            return source
+    what = "a module of torch.fx was built by hand after the nodes of a captured program had been walked"
+    why = "whether it is built of that program cannot be told, so it does not check what that assumes of its inputs"
+    fixes = [
+        "copy nodes with graph.node_copy, or map arguments with torch.fx.map_arg",
+        "name the package that builds it: clew.fx.install('package')",
+    ]
+    warnings.warn(compose(what, "", why, fixes), TraceWarning, stacklevel=3)
+    return None
+
+
+def _trace(tracer: torch.fx.Tracer, root: Any, concrete_args: Any = None) -> torch.fx.Graph:
+    """``Tracer.trace`` of torch.fx; a module of Clew's is converted first, so that guards and branches are kept."""
+    if GraphModule not in type(root).__mro__:
+        return _their_trace(tracer, root, concrete_args)
+    twin = to_fx(root)
+    graph = _their_trace(tracer, twin, concrete_args)
+    _traced[graph] = twin
+    return graph
 
 
 def _note_origin(node: Any, twin: Any) -> Any:
@@ -204,10 +255,13 @@ def _init_module(module: Any, root: Any, graph: Any, *args: Any, **kwargs: Any) 
 
     It is known to be by nodes that were copied or mapped, or by its root; then its inputs are found by their names.
     """
-    _their_init(module, root, graph, *args, **kwargs)
+    twin = _traced.get(graph) if GraphModule in type(root).__mro__ else None
+    _their_init(module, root if twin is None else twin, graph, *args, **kwargs)
+    if twin is not None:
+        return  # its graph has a node that checks the guards
     source, inputs = _origins.get(graph, (None, {}))
-    if source is None and GraphModule in type(root).__mro__:
-        source = root.graph
+    if source is None:
+        source = root.graph if GraphModule in type(root).__mro__ else _walked_source(graph)
     if source is not None:
         named = {str(node.target): node for node in module.graph.find_nodes(op="placeholder")}
         twins = {name: twin for name, twin in inputs.items() if twin in named.values()}
@@ -237,9 +291,11 @@ def _check_in(module: Any, source: Graph, inputs: Mapping[Any, Any], root: Any =
         own.__bases__ = (FxModule if kind is torch.fx.GraphModule else type(kind.__name__, (FxModule, kind), {}),)
 
 
-_METHODS: dict[tuple[type, str], Callable[..., Any]] = {
+_METHODS: dict[tuple[type, str], Any] = {
+    (Graph, "nodes"): property(_nodes),
     (torch.fx.GraphModule, "__new__"): _new_module,
     (torch.fx.GraphModule, "__init__"): _init_module,
+    (torch.fx.Tracer, "trace"): _trace,
     (torch.fx.Interpreter, "run"): _run,
     (torch.fx.Interpreter, "fetch_args_kwargs_from_env"): _fetch,
     (torch.fx.Transformer, "transform"): _transform,

@@ -133,11 +133,24 @@ class _Swapped(Loader):
     def exec_module(self, module: ModuleType) -> None:
         text, file, package = _source_of(self.origin)
         exec(compile(swapped_program(text, file, package), file, "exec", dont_inherit=True), vars(module))
+        if package == self.origin:  # torch's own modules in it are imported by now
+            vars(module).setdefault("__getattr__", _modules_of(module.__name__))
         put_borders(module, self.origin)
 
     def get_source(self, name: str) -> str:
         """The text as it stands in the file, which is what tracebacks show."""
         return _source_of(self.origin)[0]
+
+
+def _modules_of(package: str) -> Callable[[str], Any]:
+    """A ``__getattr__`` for a package: its modules, imported when they are first asked for."""
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__") or not _exists(f"{THERE}{package.removeprefix(HERE)}.{name}"):
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return importlib.import_module(f"{package}.{name}")
+
+    return __getattr__
 
 
 class TorchSource(MetaPathFinder):

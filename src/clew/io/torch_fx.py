@@ -15,7 +15,6 @@ from __future__ import annotations
 import builtins
 import copy
 import enum
-import inspect
 import keyword
 import operator
 import re
@@ -32,12 +31,14 @@ from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 
 from clew import tree
 from clew.capture.state.slots import ROOT
+from clew.capture.symbolic.inputs import led_by
 from clew.capture.symbolic.tracer import Tracer
 from clew.codegen.python import CodeGen, PyTreeCodeGen, PyTreeInfo
 from clew.errors import InteropError
-from clew.ir.arguments import leaves, map_aggregate
+from clew.io.torch_fx_parts import GUARDS, GuardHook, GuardModule, State, read_state, recorded
+from clew.ir.arguments import all_nodes, leaves, map_aggregate
 from clew.ir.graph import Graph
-from clew.ir.guards import Guard, Input, attached, detached, evaluate, leaves_of, referred_paths
+from clew.ir.guards import Guard, attached, detached, referred_paths
 from clew.ir.interpreter import ADOPTERS
 from clew.ir.node import Node, check_opcode
 from clew.ir.source import SourceLine
@@ -104,6 +105,7 @@ def graph_from_fx(source: torch.fx.Graph) -> Graph:
     reserved = _WRITTEN | _builtins_in(source)
     twins: dict[Any, Node] = {}
     held = {node: _held_value(node) for node in source.nodes if is_held(node)}
+    checked: list[Guard] = []
 
     def translate(leaf: Any) -> Any:
         if isinstance(leaf, torch.fx.Node):
@@ -111,31 +113,56 @@ def graph_from_fx(source: torch.fx.Graph) -> Graph:
         return leaf
 
     for node in source.nodes:
-        if node in held:
+        if (checks := _checks_of(node)) is not None:
+            on = {name: twins[one] for name, one in zip(checks.names, node.args, strict=True)}
+            checked += attached(checks.guards, on)
+        if _is_beside(node):
             continue
+        state = _state_read(node)
         check_opcode(node.op, node.target, node.name)
         name = _name_in_clew(graph, node.name, reserved)
-        args, kwargs = map_aggregate(node.args, translate), map_aggregate(node.kwargs, translate)
-        target = node.target
+        op, target, given = (node.op, node.target, node.args) if state is None else ("get_attr", state, ())
+        args, kwargs = map_aggregate(given, translate), map_aggregate(node.kwargs, translate)
         if target is operator.call and node.args[0] in held:
             target, *args = args
-        twin = twins[node] = graph._append_exact(node.op, name, target, tuple(args), kwargs, node.type)
+        twin = twins[node] = graph._append_exact(op, name, target, tuple(args), kwargs, node.type)
         _notes_from_fx(node, twin)
-        if node.op == "output" and "guards" in node.meta.get(META_KEY, ()):
+        if node.op == "output" and not checked and "guards" in node.meta.get(META_KEY, ()):
             inputs = {one.name: twins[one] for one in source.nodes if one.op == "placeholder"}
-            graph.guards = attached(node.meta[META_KEY]["guards"], inputs)
+            checked += attached(node.meta[META_KEY]["guards"], inputs)
+    if checked:
+        graph.guards = tuple(checked)
     return graph
 
 
 def _adopted(source: torch.fx.Graph) -> Graph:
     """The same graph for an interpreter of Clew's: what it notes of a node is noted of torch's node too."""
     graph = graph_from_fx(source)
-    for node, twin in zip((node for node in source.nodes if not is_held(node)), graph.nodes, strict=True):
+    for node, twin in zip((node for node in source.nodes if not _is_beside(node)), graph.nodes, strict=True):
         object.__setattr__(twin, "_meta", node.meta)
     return graph
 
 
 ADOPTERS[torch.fx.Graph] = _adopted
+
+
+def _is_beside(node: torch.fx.Node) -> bool:
+    """True for a node that only torch.fx needs."""
+    return is_held(node) or _state_read(node) == ROOT or _checks_of(node) is not None
+
+
+def _state_read(node: torch.fx.Node) -> Any:
+    """The path of the attribute that a node stands for a read of; None for others."""
+    return node.meta.get(META_KEY, {}).get("state")
+
+
+def _checks_of(node: torch.fx.Node) -> GuardModule | None:
+    """The part that a node calls, if it only checks guards on inputs of its graph."""
+    part: Any = node.graph.owning_module if node.op == "call_module" else None
+    for name in str(node.target).split("."):
+        part = getattr(part, name, None)
+    on_inputs = all(getattr(one, "op", None) == "placeholder" for one in node.args)
+    return part if isinstance(part, GuardModule) and on_inputs else None
 
 
 def is_held(node: torch.fx.Node) -> bool:
@@ -165,9 +192,10 @@ class _RootFor(torch.nn.Module):
         try:
             return super().__getattr__(name)
         except AttributeError:
-            for body in vars(self)["_bodies"]:
-                if hasattr(body, name):
-                    return getattr(body, name)
+            written = vars(self).get(ROOT)  # which is where state is kept
+            for other in (*vars(self)["_bodies"], *([] if written is None else [written])):
+                if hasattr(other, name):
+                    return getattr(other, name)
             raise
 
 
@@ -176,6 +204,8 @@ def _drop_held(source: torch.fx.GraphModule, module: torch.nn.Module) -> None:
     for node in source.graph.nodes:
         if is_held(node):
             vars(module).pop(str(node.target), None)
+            module._modules.pop(str(node.target), None)
+        elif _checks_of(node) is not None:
             module._modules.pop(str(node.target), None)
 
 
@@ -286,15 +316,42 @@ def _module_to_fx(root: torch.nn.Module, source: Graph, name: str) -> torch.fx.G
     held: dict[str, Any] = {}
     graph = graph_to_fx(source, held)
     holder = torch.nn.Module()
-    vars(holder).update({**vars(root), **held, ROOT: None})
+    vars(holder).update({**vars(root), **held, ROOT: State(holder)})
+    _read_where_written(graph, source)
+    if source.guards.entry:
+        checks = GuardModule(detached(source.guards.entry), source.find_nodes(op="placeholder"))
+        vars(holder)["_modules"] = {**root._modules, GUARDS: checks}
+        _call_first(graph, GUARDS)
     module = FxModule(holder, graph, name)
     share_rest(root, module)
     module._add_bodies(held, module)
     if source.guards.entry:
-        inputs = {node.name: str(node.target) for node in source.find_nodes(op="placeholder")}
-        checks = GuardHook(detached(source.guards.entry), inputs)
-        module.register_forward_pre_hook(checks, with_kwargs=True)
+        checks.owner = (module,)
     return module
+
+
+def _read_where_written(graph: torch.fx.Graph, source: Graph) -> None:
+    """Let what the program writes to be read from the same object: another module of these nodes would read a copy."""
+    writes = [node.args for node in all_nodes(source) if node.op == "call_function" and len(node.args) > 1]
+    written = {args[1] for args in writes if getattr(args[0], "target", None) == ROOT and isinstance(args[1], str)}
+    for node in [node for node in graph.nodes if node.op == "get_attr" and node.target in written]:
+        with graph.inserting_before(node), warnings.catch_warnings(action="ignore"):  # it is there with the module
+            state = graph.get_attr(ROOT)
+            twin = graph.call_function(read_state, (state, node.target))
+        state.meta[META_KEY] = {"state": ROOT}
+        twin.meta.update({**node.meta, META_KEY: {**node.meta.get(META_KEY, {}), "state": node.target}})
+        name, twin.type = node.name, node.type
+        node.replace_all_uses_with(twin)
+        graph.erase_node(node)
+        _rename(graph, twin, name)
+
+
+def _call_first(graph: torch.fx.Graph, target: str) -> None:
+    """Begin a graph with a call that is given all inputs."""
+    inputs = [node for node in graph.nodes if node.op == "placeholder"]
+    first = next(node for node in graph.nodes if node.op != "placeholder")
+    with graph.inserting_before(first), warnings.catch_warnings(action="ignore"):  # the part is there with the module
+        graph.call_module(target, tuple(inputs))
 
 
 class FxModule(torch.fx.GraphModule):
@@ -305,8 +362,9 @@ class FxModule(torch.fx.GraphModule):
     """
 
     @property
-    def _self(self) -> torch.nn.Module:
-        return vars(self).get("_owner") or self
+    def _self(self) -> State:
+        state: State = vars(self).setdefault("_state", State(vars(self).get("_owner") or self))
+        return state
 
     @_self.setter
     def _self(self, value: Any) -> None:
@@ -317,6 +375,14 @@ class FxModule(torch.fx.GraphModule):
         if owner is None or name in self._modules:
             return super().__getattr__(name)
         return getattr(owner, name)
+
+    def recompile(self) -> Any:
+        """The code anew. What torch.fx's tracers cannot run on proxies is copied into their graphs, node by node."""
+        code = super().recompile()
+        if any(is_held(node) or node.target == GUARDS for node in self.graph.nodes):
+            kind: Any = type(self)  # torch.fx makes a class for each module
+            kind.forward = led_by(recorded, kind.forward)
+        return code
 
     def _add_bodies(self, held: dict[str, Any], owner: torch.nn.Module) -> None:
         for name, body in held.items():
@@ -334,7 +400,7 @@ class FxModule(torch.fx.GraphModule):
         owner = vars(self).get("_owner")
         if owner is not None:
             twin: Any = _body_to_fx(copy.deepcopy(owner, memo), graph_from_fx(self.graph), type(self).__name__)
-        elif any(map(is_held, self.graph.nodes)):
+        elif any(is_held(node) or node.target == ROOT for node in self.graph.nodes):
             twin = to_fx(copy.deepcopy(from_fx(self), memo))
         else:
             twin = super().__deepcopy__(memo)
@@ -349,7 +415,7 @@ def _body_to_fx(owner: torch.nn.Module, source: Graph, name: str) -> FxModule:
     held: dict[str, Any] = {}
     graph = graph_to_fx(source, held)
     holder = torch.nn.Module()
-    vars(holder).update({**vars(owner), **held, ROOT: None})
+    vars(holder).update({**vars(owner), **held, ROOT: State(holder)})
     module = FxModule(holder, graph, name)
     children = {child: owner._modules[child] for child in module._modules if child in owner._modules}
     for register in (module._parameters, module._buffers, module._modules):
@@ -365,33 +431,6 @@ def _body_to_fx(owner: torch.nn.Module, source: Graph, name: str) -> FxModule:
 
 _CALL_HOOKS = ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks", "_forward_hooks_with_kwargs",
                "_forward_hooks_always_called")  # fmt: skip
-
-
-class GuardHook:
-    """Checks the guards of a capture before a call of its module of torch.fx, whose graph has no place for them."""
-
-    def __init__(self, guards: tuple[Guard, ...], inputs: dict[str, str]) -> None:
-        self.guards = guards
-        self.inputs = inputs
-        """The parameters by the names of their nodes."""
-
-    def __call__(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        bound = inspect.signature(module.forward).bind(*args, **kwargs)
-        bound.apply_defaults()
-        names = {name: target.lstrip("*") for name, target in self.inputs.items()}
-        given = {name: bound.arguments[target] for name, target in names.items() if target in bound.arguments}
-        if any(torch.fx.Proxy in type(leaf).__mro__ for leaf in leaves(tuple(given.values()))):
-            return  # torch.fx traces the module: its graph has no place for guards
-        for one in self.guards:
-            if all(leaf.name in given for leaf in leaves_of(one.subject) if isinstance(leaf, Input)):
-                one.require(evaluate(one.mapped(lambda leaf: _given(leaf, given)).subject, {}, module))
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> GuardHook:
-        return self  # guards never change, and name objects that a copy of the module uses too
-
-
-def _given(leaf: Any, values: dict[str, Any]) -> Any:
-    return values[leaf.name] if isinstance(leaf, Input) else leaf
 
 
 def graph_to_fx(source: Graph, held: dict[str, Any] | None = None) -> torch.fx.Graph:

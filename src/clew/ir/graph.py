@@ -422,7 +422,7 @@ class Graph(Body):
         args = map_arg(node.args, transform)
         kwargs = map_arg(node.kwargs, transform)
         twin = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
-        _copy_notes(node, twin)
+        add_notes(node, twin)
         if carried is not None:
             carried.carry_to(twin)
         return twin
@@ -457,7 +457,7 @@ class Graph(Body):
                 kwargs = map_aggregate(node.kwargs, translate) if node.kwargs else None
                 copied = twins[node] = twin._append_exact(node.op, node.name, node.target, args, kwargs, node.type)
                 memo[id(node)] = copied
-                _copy_notes(node, copied)
+                add_notes(node, copied)
         twin._names = self._names.copy()
         twin._guards = tuple(one.translated(translate) for one in self._guards)
         twin._code_guards = self._code_guards
@@ -554,11 +554,11 @@ def _candidate(target: Any) -> str:
 _candidates: Memo[Any, str] = Memo(_candidate, 8192)
 
 
-def _copy_notes(node: Node, twin: Node) -> None:
-    """Carry over what is known of a node besides its operation."""
+def add_notes(node: Node, twin: Node) -> None:
+    """Let a node that was just made have what is known of another besides its operation."""
     if node.value_type is not None:
         set_type(twin, node.value_type)
     if node.source is not None:
         set_source(twin, node.source)
     if node._meta:
-        set_meta(twin, dict(node._meta))
+        set_meta(twin, {**(twin._meta or {}), **node._meta})

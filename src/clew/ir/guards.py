@@ -26,6 +26,7 @@ from clew.errors import GuardError
 from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.effects import effect_of, has_side_effect
 from clew.ir.guests import Effect, guest_of, present
+from clew.ir.names import is_same_object
 from clew.ir.node import Node
 from clew.ir.source import SourceLine
 from clew.ir.types import ArrayType
@@ -261,7 +262,7 @@ EQUALS = register(Test("equals", same_answer, _equals_text))
 IS = register(
     Test(
         "is",
-        lambda value, expected: value is expected,
+        is_same_object,
         lambda subject, expected: f"{subject} is {_spelled_value(expected)}",
         lambda value: f"it is another object of type {type(value).__name__}",
     )

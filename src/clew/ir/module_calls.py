@@ -48,7 +48,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Unheld:
-    """Something that a call was given or gave and that no node stands for, by its class."""
+    """A value without a node that a call was given or gave, by its class."""
 
     kind: str
 

@@ -70,7 +70,8 @@ _MODULES = {
     ),
     "clew": frozenset(
         "cond for_loop while_loop choose guard any_of with_item fitted ir.control_flow ir.guards ir.spellings capture "
-        "frameworks io.exported io.torchscript_operators passes.recognize runtime.parts.Part "
+        "frameworks io.exported io.torchscript_operators passes.recognize passes.quantize.Int8Linear "
+        "passes.quantize.Int8Convolution passes.quantize.RangeObserver runtime.parts.Part "
         "runtime.parts.CapturedPart".split()
     ),
 }
@@ -103,7 +104,8 @@ _OUTWARD = frozenset(
 _OF_CLEW = frozenset(
     "attempt attempt_method outcome_of outcome_of_method raise_error raise_if assign assign_buffer remove "
     "set_attribute draw draw_from shuffled at_update hand_out set_flat_item take_step remember write_variable "
-    "follows_from_sizes ClosedOver Part CapturedPart Default CallVariables".split()
+    "follows_from_sizes ClosedOver Part CapturedPart Default CallVariables Int8Linear Int8Convolution "
+    "RangeObserver".split()
 )
 """Functions and classes of Clew's that graphs name, besides functions whose effects are declared."""
 _FILES = frozenset(

@@ -207,7 +207,12 @@ def is_record_class(value: Any) -> bool:
 def is_sure(code: Any) -> bool:
     """Whether a function or class is found wherever a graph is loaded."""
     is_of_framework = str(code.__module__).partition(".")[0] in _SURE
-    return is_of_framework and (not isinstance(code, type) or _found(*_name_of(code)) is code)
+    is_known = any(code is one for one in _NAMELESS)
+    return is_of_framework and (not isinstance(code, type) or is_known or _found(*_name_of(code)) is code)
+
+
+_NAMELESS = (type(None), type(...), type(NotImplemented))
+"""Classes that pickle knows by themselves, since no module has their names."""
 
 
 def _name_of(code: Any) -> tuple[str, str]:

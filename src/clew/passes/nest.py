@@ -244,9 +244,13 @@ class _Builder:
         self.flat: list[Node | None] = []
         self.labels: list[tuple[bool, str]] = []
         self._is_root = call.parent is None
+        self._given: set[str] = set()
 
     def built(self) -> _Instance:
         """The graph with what is known of its nodes."""
+        for item in self.call.items if self._is_root and self.names is not None else ():
+            if not isinstance(item, Call):
+                self.graph._names.reserve(item.name)  # it keeps its name, which no call before it may take
         for value in () if self._is_root else self.nesting.needs(self.call):
             self.found[value] = node = self._add(None, "placeholder", value.name, (), {}, value)
             node.target = node.name
@@ -276,10 +280,11 @@ class _Builder:
         self.labels.append((False, like or op) if isinstance(like, str) else _label(like, self._is_root))
         if self.names is None:
             name = f"v{len(self.labels)}"
-        elif flat is not None and self._is_root:
+        elif flat is not None and self._is_root and flat.name not in self._given:
             name = flat.name
         else:
             name = self.graph._names.create_name(self.names[len(self.labels) - 1])
+        self._given.add(name)
         return self.graph._append_exact(op, name, target, args, kwargs, annotation)
 
     def _read(self, values: Iterable[Node]) -> None:

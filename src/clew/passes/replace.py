@@ -386,6 +386,8 @@ class Adopter:
         """The path that the match found for the node's path, or for that of the module which holds it."""
         path = str(node.target)
         named = self.named.get((node.op, path))
+        if named is not None and self._is_another(node, named):
+            return None
         if named is not None:
             return str(match.nodes_map[named].target)
         for end in reversed(_ends(path)):
@@ -393,6 +395,12 @@ class Adopter:
             if named is not None:
                 return f"{match.nodes_map[named].target}{path[end:]}"
         return None
+
+    @staticmethod
+    def _is_another(node: Node, named: Node) -> bool:
+        """Whether a replacement has a module of another kind under the name of one of the pattern's."""
+        own, meant = (resolve(one.graph.owning_module, str(one.target)) for one in (node, named))
+        return node.op == "call_module" and own is not None and meant is not None and not same_module(own, meant)
 
     def _adopt(self, node: Node, root: Any) -> str:
         path = str(node.target)

@@ -27,7 +27,7 @@ from clew.errors import GraphError, MissingAttribute
 from clew.frameworks.torch.modules.state import ModulesAround
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph, Watchers
-from clew.ir.guards import leaves_of, referred_paths
+from clew.ir.guards import attribute_paths, leaves_of, referred_paths
 from clew.ir.pickling import check_found
 from clew.runtime.build import compile_function, note_origin
 from clew.runtime.fast.bound import USUAL_LOOKUPS, bind, body_of, may_bind
@@ -114,12 +114,12 @@ class GraphModule(HoldsGraph, torch.nn.Module):
             self.training = root.training
             kind, paths = type(self), referred_paths(graph)  # of which the class itself provides some
             paths = [path for path in paths if not isinstance(getattr(kind, path, None), property)]
-            for path, value in _of_bodies(graph, lambda path: has_path(root, path)).items():
+            for path, value in _of_inner(graph, lambda path: has_path(root, path)).items():
                 paths.remove(path)
                 put_attribute(self, path, value)
             take_over(root, self, paths, self._all_buffers)
         elif isinstance(root, dict):
-            self._take_from_dict({**_of_bodies(graph, root.__contains__), **root}, graph)
+            self._take_from_dict({**_of_inner(graph, root.__contains__), **root}, graph)
         else:
             raise GraphError(
                 f"Unsupported type {type(root).__name__} passed for root!",
@@ -634,13 +634,14 @@ def put_attribute(module: Any, path: str, value: Any, persistent: bool = True) -
         setattr(module, name, value)
 
 
-def _of_bodies(graph: Graph, is_known: Callable[[str], bool]) -> dict[str, Any]:
-    """What nested graphs refer to by paths that are unknown, from where it is to be found now, if it is."""
+def _of_inner(graph: Graph, is_known: Callable[[str], bool]) -> dict[str, Any]:
+    """What nested graphs and guards refer to by paths that are unknown, from where it is to be found now, if it is."""
     source = BODY_ROOT.get()
     if source is None:
         return {}
     inner = [node for node in all_nodes(graph) if node.graph is not graph and node.op in ("get_attr", "call_module")]
-    wanted = {str(node.target) for node in inner if not is_known(str(node.target))}
+    paths = {*(str(node.target) for node in inner), *attribute_paths(graph.guards.entry)}
+    wanted = [path for path in paths if not is_known(path)]
     return {path: operator.attrgetter(path)(source) for path in sorted(wanted) if has_path(source, path)}
 
 

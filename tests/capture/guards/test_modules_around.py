@@ -69,3 +69,21 @@ def test_one_that_was_used_is_guarded(kind: type[Net]) -> None:
     LAYER.train()
     with pytest.raises(GuardError, match="training"):
         captured(x)
+
+
+def test_attributes_are_no_variables_of_the_same_name() -> None:
+    """What a class calls its attributes says nothing about variables of that name."""
+    captured = clew.trace(WithAttribute().eval(), (torch.randn(2, 3),))
+    assert [guard.kind for guard in captured.guards] == ["type"]
+
+
+part = torch.nn.Linear(3, 3)
+
+
+class WithAttribute(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = torch.nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.part(x) + 1

@@ -40,7 +40,7 @@ def attempt(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     except tuple(PASSING):
         raise
     except Exception as error:
-        raise refused_attempt(getattr(function, "__name__", "a call"), error) from error
+        raise _refused(getattr(function, "__name__", "a call"), error) from error
 
 
 @pure
@@ -51,7 +51,7 @@ def succeeds(error: type[Exception], function: Callable[..., Any], *args: Any, *
     except error:
         return False, None
     except Exception as other:
-        raise refused_attempt(getattr(function, "__name__", "a call"), other) from other
+        raise _refused(getattr(function, "__name__", "a call"), other) from other
 
 
 def attempt_method(name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
@@ -61,7 +61,7 @@ def attempt_method(name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
     except tuple(PASSING):
         raise
     except Exception as error:
-        raise refused_attempt(name, error) from error
+        raise _refused(name, error) from error
 
 
 class Failed:
@@ -80,7 +80,7 @@ def outcome_of(kind: type[Exception], function: Callable[..., Any], *args: Any, 
     except kind:
         return FAILED
     except Exception as error:
-        raise refused_attempt(getattr(function, "__name__", "a call"), error) from error
+        raise _refused(getattr(function, "__name__", "a call"), error) from error
 
 
 def outcome_of_method(kind: type[Exception], name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
@@ -117,13 +117,27 @@ def attempted_effect(node: Node) -> Effect:
     return effect_of(attempted(node))
 
 
-def refused_attempt(name: str, error: Exception) -> GuardError:
+def _refused(name: str, error: Exception) -> GuardError:
     """The error of a call that has failed, and did not when the program was captured."""
     return GuardError(
         f"the graph assumed that {name} does not fail, but it raised {type(error).__name__}: {error}",
         why="the program catches this error and takes another path, which was not captured",
         fixes=("capture again with this input",),
     )
+
+
+def refusing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The same function, which contains attempts, with the error of a guard where it fails."""
+
+    def refuse(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except tuple(PASSING):
+            raise
+        except Exception as error:
+            raise _refused(name, error) from error
+
+    return refuse
 
 
 ARITHMETIC: Errors = (ArithmeticError, ValueError)

@@ -451,7 +451,7 @@ def _few_nodes(length: int) -> int:
 
 
 def are_unalike(rows: tuple[list[Node], list[Node]]) -> bool:
-    """Whether so many calls of two ways have no twin on the other that they will not become one.
+    """Whether so many calls of two paths have no twin on the other that they will not become one.
 
     What they ask of values that were there before may become one fact for both, and counts for nothing.
     """

@@ -349,7 +349,7 @@ class PieceRecorder:
         return [end]
 
     def _raises(self, piece: Piece, error: Exception) -> bool:
-        """Whether an error is the program's own, and all that is left of this way when it has left the program."""
+        """Whether an error is the program's own, and all that is left of this path when it has left the program."""
         snapshot = piece.snapshot
         is_own = is_raised(error) and self.recorder.error_notes.failure is None and leaves_program()
         if not is_own or arguments_of(self.recorder, error) is None:

@@ -155,7 +155,7 @@ class Branch:
         return in_order(kept)
 
     def _given(self, end: End, places: list[Part]) -> tuple[Any, ...]:
-        """What one way gives: its value, then what it left in each place, or what was there before."""
+        """What one path gives: its value, then what it left in each place, or what was there before."""
         left = (end.left.get(place.key) for place in places)
         befores = (self.pieces.arguments(place.get()) for place in places)
         parts = (before if now is None else now for now, before in zip(left, befores, strict=True))
@@ -197,7 +197,7 @@ class Tying:
 
 
 def _is_settled(values: list[Any], kinds: frozenset[type]) -> bool:
-    """Whether a place holds the same plain value, whichever way was taken; a zero has a sign."""
+    """Whether a place holds the same plain value, whichever path was taken; a zero has a sign."""
     first = values[0]
     plain = not issubclass(type(first), Scalar) and type(first) in {bool, int, float, *kinds}
     return plain and all(type(value) is type(first) and repr(value) == repr(first) for value in values)

@@ -81,7 +81,7 @@ class Optional:
         self.example = example
         self.counts = False
         self.input: Any = None
-        """What stands for it in the round that is being recorded."""
+        """Its proxy in the round that is being recorded."""
 
     def fits(self, pieces: PieceRecorder, value: Any) -> bool:
         """Whether the variable may hold a value: the constant, or an array like the example."""
@@ -148,7 +148,7 @@ class FilledLists:
         self.counts: dict[Any, int] = {}
         """How many values each round gives for a list."""
         self.ragged: set[Any] = set()
-        """Lists to which some ways of a round append more than others: each round gives a tuple."""
+        """Lists to which some paths of a round append more than others: each round gives a tuple."""
 
     def start(self) -> None:
         """A round is about to be recorded."""
@@ -189,11 +189,11 @@ class FilledLists:
         return bool(looked)
 
     def lengths(self, end: End) -> list[Any]:
-        """The lengths that lists have after one way of a round, as arguments."""
+        """The lengths that lists have after one path of a round, as arguments."""
         return [end.left[place.key][0] for place in self.measured]
 
     def appended(self, end: End) -> tuple[Any, ...]:
-        """What one way of a round appends to lists, as arguments of nodes; to a ragged one, all of it as a tuple."""
+        """What one path of a round appends to lists, as arguments of nodes; to a ragged one, all of it as a tuple."""
         given: list[Any] = []
         for place in self.places:
             items = self._added(end, place)
@@ -204,7 +204,7 @@ class FilledLists:
         return tuple(given)
 
     def _added(self, end: End, place: Part) -> list[Any]:
-        """What one way of a round appends to a list."""
+        """What one path of a round appends to a list."""
         now, before = end.values[place.key], self.befores[place.key]
         added = list.__len__(now) - len(before) if type(now) is StateListProxy and not now.seen else -1
         items = list(list.__iter__(now))[len(before) :] if added > 0 else []
@@ -213,7 +213,7 @@ class FilledLists:
         return items
 
     def check(self, ends: list[End]) -> None:
-        """What rounds append must be of the same kinds on all ways; a list is ragged if it is not equally much."""
+        """What rounds append must be of the same kinds on all paths; a list is ragged if it is not equally much."""
         for place in self.places:
             rows = [[self._kind_of(item) for item in self._added(end, place)] for end in ends]
             is_regular = all(len(row) == len(rows[0]) > 0 for row in rows)
@@ -514,7 +514,7 @@ class Loop:
         return True
 
     def _leaves(self, end: End, place: Part) -> bool:
-        """Whether it matters what a way leaves in a place: not in a variable that ends with the function."""
+        """Whether it matters what a path leaves in a place: not in a variable that ends with the function."""
         return not isinstance(end.value, Returned) or place.key not in self.ending
 
     def _may_vary(self, node: Node, rounds: Piece, ends: list[End]) -> bool:
@@ -572,7 +572,7 @@ class Loop:
         return self.recorder.create(target, (*head, tuple(initial), tuple(outer)), kwargs)  # type: ignore[no-any-return]
 
     def _given(self, end: End, inputs: list[Node]) -> tuple[Any, ...]:
-        """What one way of a round gives to the next; a variable that ends with a return is unchanged."""
+        """What one path of a round gives to the next; a variable that ends with a return is unchanged."""
         broke, is_return = end.value is not None, isinstance(end.value, Returned)
         entered = iter(inputs)
         parts: list[tuple[Any, ...]] = []
@@ -587,7 +587,7 @@ class Loop:
         return (*carried, *returned, *self.lists.appended(end), *((broke,) if self.breaks else ()))
 
     def _chained(self, end: End) -> list[Any]:
-        """The lists that one way has made longer, as arguments."""
+        """The lists that one path has made longer, as arguments."""
         chains = [end.values[place.key] for place in self.chains]
         if not all(type(one) is ListProxy and one.is_whole for one in chains):
             raise Abandon(self.site, "a list is looked at as a whole in a round")

@@ -57,7 +57,7 @@ _MOST_IN_LIBRARIES = 3
 """In a program of more nodes than that, libraries may ask so often: each question may double the runs."""
 
 _MOST_ALIGNED = 4
-"""In a large program, libraries may ask so often on one way if the recordings of both answers become one."""
+"""In a large program, libraries may ask so often on one path if the recordings of both answers become one."""
 _MOST_RUNS_ALIGNED = 16
 
 
@@ -104,7 +104,7 @@ class PathGraph(Graph):
 
 
 class Way:
-    """The way that one run goes: the answers that it has given, and the segments through which it has come."""
+    """The path that one run takes: the answers that it has given, and the segments through which it has come."""
 
     __slots__ = (
         *("count", "cursor", "expressions", "given", "in_libraries", "is_to_align", "known", "latest", "modes"),
@@ -161,7 +161,7 @@ class Paths:
         self.assumed: dict[Node, bool] = {}
         """Questions that are answered before a piece begins: it is one side of a branch on them."""
         self.missing: Any = None
-        """What a way returns that was not recorded, after it has raised."""
+        """What a path returns that was not recorded, after it has raised."""
         self.root: Any = None
         """What has the modules that the program calls."""
         self._aligns = False
@@ -191,7 +191,7 @@ class Paths:
     # ---- one run -------------------------------------------------------------------------------------------------
 
     def begin(self, bodies: Bodies, answers: tuple[bool, ...]) -> None:
-        """Start a run that gives these answers to its first questions, and goes its own way then."""
+        """Start a run that gives these answers to its first questions, and takes its own path then."""
         self.bodies = bodies
         self.answers = answers
         self.runs += 1
@@ -288,7 +288,7 @@ class Paths:
         return answers.pop() if len(answers) == 1 else None
 
     def assume(self, around: Paths, node: Node, answer: bool) -> None:
-        """The piece runs only where a node has this answer, on a way of what is around it."""
+        """The piece runs only where a node has this answer, on a path of what is around it."""
         self.assumed = {**around.way.known, node: answer}
 
     def _enter(self, question: Question, node: Node, answer: bool) -> bool:
@@ -370,7 +370,7 @@ class Paths:
 
     @property
     def is_too_much_with_tracers(self) -> bool:
-        """Whether libraries ask for data or modes so often on this way that the ways of tracers would not be tried with
+        """Whether libraries ask for data or modes so often on this path that those of tracers would not be tried with
         all answers to that."""
         asked = sum(since is not None for _, _, since in self.way.told)
         tracers = len(self.way.told) - asked

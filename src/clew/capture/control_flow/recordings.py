@@ -108,12 +108,12 @@ class Question:
         """Whether it is about the kind of an argument, and asked before the program runs."""
 
     def recorded(self) -> dict[bool, OpenBody]:
-        """The bodies of the ways that were recorded, by their answers."""
+        """The bodies of the paths that were recorded, by their answers."""
         known = {answer: side for answer, side in self.sides.items() if side.ends or side.question is not None}
         return {answer: side.body for answer, side in known.items() if side.body is not None}
 
     def assumed(self, value: Any, answer: bool) -> tuple[Any, ...]:
-        """The arguments of a guard by which ``value`` must be the ``answer``; and why there is no other way."""
+        """The arguments of a guard by which ``value`` must be the ``answer``; and why there is no other path."""
         where = "" if self.source is None else self.source.describe()
         why = self.refused.get(not answer, "")
         if not why or TOO_MUCH in why:
@@ -219,7 +219,7 @@ def _ask_later(segment: Segment, graph: Graph, question: Question, root: Any) ->
 
 
 def _take_from_outside(side: Segment, outside: dict[Node, Node]) -> None:
-    """Let a way use nodes of the graph around instead of its own."""
+    """Let a path use nodes of the graph around instead of its own."""
     assert side.body is not None
     own = {node: side.body.parameter(outer) for node, outer in outside.items() if not is_check(node)}
     for node, parameter in own.items():
@@ -262,7 +262,7 @@ def _combined(
 
 
 def _seen_from_outside(side: Segment, between: Segment) -> Segment | None:
-    """A way as if it followed the first question: None if it uses what is computed before the second one."""
+    """A path as if it followed the first question: None if it uses what is computed before the second one."""
     assert side.body is not None and between.body is not None
     between.let_in(side.body)
     outer = {parameter: node for node, parameter in between.body.free.items()}
@@ -276,7 +276,7 @@ def _seen_from_outside(side: Segment, between: Segment) -> Segment | None:
 
 
 def _asks_in(way: Segment, between: Segment) -> bool:
-    """Whether a question of a way is about what is computed before it, which is then inside of a branch."""
+    """Whether a question of a path is about what is computed before it, which is then inside of a branch."""
     assert between.body is not None
     return any(question.node.graph is between.body.graph for question in questions(way))
 
@@ -337,7 +337,7 @@ def write_branch(graph: Graph, segment: Segment, question: Question, sides: dict
 
 
 def write_once(graph: Graph, segment: Segment, question: Question, sides: dict[bool, OpenBody], root: Any) -> bool:
-    """Write what follows a question so that no call stands there twice; False if the ways have too little in common.
+    """Write what follows a question so that no call stands there twice; False if the paths have too little in common.
 
     What a library asks is written so that there is no branch around the whole rest; what the user's own program asks
     stays a branch, unless most of what follows both answers is the same.
@@ -360,7 +360,7 @@ def write_once(graph: Graph, segment: Segment, question: Question, sides: dict[b
 
 
 def _write_guarded(graph: Graph, segment: Segment, question: Question, sides: dict[bool, OpenBody]) -> None:
-    """The only way that was recorded, behind a guard."""
+    """The only path that was recorded, behind a guard."""
     ((answer, body),) = sides.items()
     asked = graph.call_function(bool, (segment.inside(question.node),))
     graph.call_function(require, question.assumed(asked, answer)).source = question.source
@@ -370,7 +370,7 @@ def _write_guarded(graph: Graph, segment: Segment, question: Question, sides: di
 def _write_raise(
     graph: Graph, segment: Segment, question: Question, sides: dict[bool, OpenBody], raising: bool
 ) -> None:
-    """A branch that raises, and the other way behind it."""
+    """A branch that raises, and the other path behind it."""
     nothing = OpenBody(Graph(), is_branch=True)
     nothing.graph.output(None)
     write_branch(graph, segment, question, {raising: sides[raising], not raising: nothing})

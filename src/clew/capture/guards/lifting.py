@@ -524,7 +524,7 @@ class Dependence:
         return True
 
     def comes_from(self, node: Node, is_one: Callable[[Node], bool]) -> bool:
-        """Whether a value is one of some nodes, whichever way branches go; None, which has no attributes, aside."""
+        """Whether a value is one of some nodes, whichever side branches take; None, which has no attributes, aside."""
         waiting, seen = [node], set[Node]()
         while waiting:
             found = waiting.pop()

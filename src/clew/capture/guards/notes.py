@@ -42,7 +42,7 @@ PROXY_CLASSES: set[type] = set()
 
 
 def require(value: Any, expected: Any, assumption: str, place: str = "", why: str = "") -> None:
-    """The program relied on ``value`` being this; ``why`` no other way was captured, if that is known."""
+    """The program relied on ``value`` being this; ``why`` no other path was captured, if that is known."""
     _require("equals", value, expected, assumption)
 
 
@@ -52,7 +52,7 @@ def require_either(value: Any, expected: tuple[Any, ...], assumption: str, place
 
 
 def require_way(value: bool, expected: bool, assumption: str, place: str = "", why: str = "") -> None:
-    """On the way that was captured: in the place of another one, ``value`` is the truth that is not ``expected``."""
+    """On the path that was captured: in the place of another one, ``value`` is the truth that is not ``expected``."""
     _require("equals", value, expected, assumption)
 
 
@@ -194,7 +194,7 @@ class Variable(Location):
         return Variable(holder, self.name, expected, held)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Saved are the way to the variable, and what its value is like: in another process it is another object."""
+        """Saved are the path to the variable, and what its value is like: in another process it is another object."""
         expected = (
             self.expected if type(self.expected) in (*SIMPLE, SavedValue) else saved(self.expected, self.is_library)
         )

@@ -154,7 +154,7 @@ class ReadListener(Protocol):
 
 
 current: ContextVar[ReadListener | None] = ContextVar("clew_reads", default=None)
-"""Who notes what is read in this context: a capture that is under way."""
+"""Who notes what is read in this context: the current capture."""
 
 
 @contextlib.contextmanager
@@ -200,12 +200,12 @@ class Item(Variable):
 
     @property
     def key(self) -> tuple[int, str]:
-        """What tells places apart: the variable outside of all containers, and the way from there."""
+        """What tells places apart: the variable outside of all containers, and the path from there."""
         return id(self.root.holder), repr(self)
 
     @property
     def label(self) -> str:
-        """The way to it in the user's words."""
+        """The path to it in the user's words."""
         return repr(self)
 
     @property
@@ -214,7 +214,7 @@ class Item(Variable):
         return self.base.is_library
 
     def get(self) -> Any:
-        """What the same way leads to now; ``MISSING`` if there is nothing, ``ABSENT`` if nothing is known of it."""
+        """What the same path leads to now; ``MISSING`` if there is nothing, ``ABSENT`` if nothing is known of it."""
         reads = current.get()
         if reads is not None and self.way != ATTRIBUTE:  # a graph that the program calls reads it
             reads.note(self.base, self.way, self.name)
@@ -234,7 +234,7 @@ class Item(Variable):
         (vars(container) if self.way == ATTRIBUTE else container)[self.name] = value
 
     def is_as_before(self) -> bool:
-        """True when the same way leads to the same object, or to an equal plain value."""
+        """True when the same path leads to the same object, or to an equal plain value."""
         if is_read_by_compiler():  # which looks at such variables by a call of its own
             return True
         now = self.get()
@@ -322,7 +322,7 @@ class Reads:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Let proxies that are met in this context note here what is read."""
+        """Let proxies that are used in this context note here what is read."""
         token = current.set(self)
         try:
             yield

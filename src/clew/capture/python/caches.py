@@ -159,7 +159,7 @@ def _refusing(cached: Any, original: Callable[..., Any], current: Current) -> Ca
 
 
 _proxy_of = functools.lru_cache(maxsize=1024)(_reporting)
-"""What stands for a cached function; made once, since every capture of a program needs the same."""
+"""The replacement of a cached function; made once, since every capture of a program needs the same."""
 
 
 # ---- where cached functions are --------------------------------------------------------------------------------------

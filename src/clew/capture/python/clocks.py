@@ -94,7 +94,7 @@ class ClassProxy:
 
 
 def _calendar(original: Any) -> Any:
-    """What stands for ``datetime.datetime`` and ``datetime.date``."""
+    """The replacement of ``datetime.datetime`` and ``datetime.date``."""
 
     def now(name: str) -> Callable[..., Any]:
         def read(*args: Any, **kwargs: Any) -> Any:

@@ -150,7 +150,7 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def _file_class(original: Any) -> Any:
-    """What stands for ``io.FileIO``: opens files like the function, and is the class otherwise."""
+    """The replacement of ``io.FileIO``: opens files like the function, and is the class otherwise."""
 
     class FileClass(type(original)):  # type: ignore[misc]
         def __instancecheck__(cls, value: Any) -> bool:

@@ -17,7 +17,7 @@ from clew.capture.patches import Patches, held_at
 Make = Callable[[Any], Any]
 
 _replacements: dict[int, tuple[Any, Any]] = {}
-"""The original and what stands for it, by the identities of both: another capture may be at work already."""
+"""The original and its replacement, by the identities of both: another capture may be at work already."""
 _everywhere: dict[str, Any] = {}
 
 

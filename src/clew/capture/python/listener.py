@@ -1,4 +1,4 @@
-"""Who hears of plain Python during a capture: of clocks, random numbers, the environment and files.
+"""The listener of a run, which is told of plain Python: of clocks, random numbers, the environment and files.
 
 The replacements are the same for all frameworks: they ask for the listener of the run in this context, and are the
 originals where there is none. By default a listener refuses what gives another value at each call, and guards what is
@@ -25,7 +25,7 @@ ONCE = "no call of the graph would do it again"
 
 
 class Listener:
-    """What one run does with what it hears of plain Python."""
+    """What one run does with calls of plain Python: clocks, draws, files, the environment."""
 
     fixes: tuple[str, ...] = ("pass the value as an argument", "do it before or after the program")
     kind: type[CaptureError] = CaptureError
@@ -95,7 +95,7 @@ def current() -> Listener | None:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Let a listener hear what happens inside."""
+    """Tell this listener of what happens inside."""
     token = _listening.set(listener)
     try:
         yield
@@ -105,7 +105,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def unheard() -> Iterator[None]:
-    """Let nobody hear what happens inside."""
+    """Tell nobody of what happens inside."""
     token = _listening.set(None)
     try:
         yield

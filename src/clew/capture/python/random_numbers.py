@@ -149,7 +149,7 @@ def _shuffle(
 
 
 def _picked(recorder: ExampleRecorder, items: Any, place: Any) -> Any:
-    """The item at a place that was drawn: numbers are looked up by the graph, for all else it goes one way each."""
+    """The item at a place that was drawn: a number is looked up by the graph, anything else has a path for each."""
     if type(items) is range:
         return items.start + items.step * place
     plain = recorder.concrete(list(items))
@@ -244,7 +244,7 @@ def install_in(patches: Patches, surroundings: Surroundings) -> None:
 
 
 def _of_module(original: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """What stands for a function of ``random``."""
+    """The replacement of a function of ``random``."""
 
     @functools.wraps(original)
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -257,7 +257,7 @@ def _of_module(original: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _of_stream(original: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """What stands for a method of ``random.Random``."""
+    """The replacement of a method of ``random.Random``."""
 
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -52,7 +52,7 @@ def install_in(patches: Patches, surroundings: Surroundings, attributes: Iterabl
 
 @contextmanager
 def hearing(listener: Listener, surroundings: Surroundings) -> Iterator[None]:
-    """Let a listener hear what happens inside; what could not be heard is refused, or guarded as it is now."""
+    """Tell a listener of what happens inside; what it could not be told of is refused, or guarded as it is now."""
     _check_held(surroundings)
     if surroundings.derived(_ask_for_arguments):
         listener.note(system.process_fact, ("sys.argv",), "sys.argv is unchanged")

@@ -225,7 +225,7 @@ def _typing(original: Callable[..., str]) -> Callable[..., str]:
 
 @functools.lru_cache(maxsize=8)
 def _keyboard(original: Any) -> _Keyboard:
-    """What stands for ``sys.stdin``, the same for each capture."""
+    """The replacement of ``sys.stdin``, the same for each capture."""
     return _Keyboard(original)
 
 

@@ -124,10 +124,10 @@ class Kinds(Protocol):
         """The kind of an array that the example gives."""
 
     def entered(self, value: Any, place: Any) -> Any:
-        """What stands for a number or an array."""
+        """The proxy of a number or an array."""
 
     def is_plain(self, kind: type) -> bool:
-        """Whether the framework refuses what stands for numbers of a class."""
+        """Whether the framework refuses proxies of numbers of a class."""
 
 
 class Choices:
@@ -149,7 +149,7 @@ class Choices:
         """Whether arguments are still coming in."""
 
     def choice(self, value: Any, place: Any, name: str, is_compared: bool) -> Choice | None:
-        """What stands for an argument until its kind is known; None if it can be of one kind only. The program sees no
+        """The proxy of an argument until its kind is known; None if it can be of one kind only. The program sees no
         more of a text that ``is_compared`` than what comparisons tell."""
         if not self._takes(name):
             return None
@@ -173,7 +173,7 @@ class Choices:
         return self.made[-1]
 
     def item(self, values: dict[str, Any], home: Any, key: str) -> Choice | None:
-        """What stands for an item of a dict that may be missing; None if it cannot be otherwise."""
+        """The proxy of an item of a dict that may be missing; None if it cannot be otherwise."""
         value = values.get(key, MISSING)
         if not self._takes(key):
             return None

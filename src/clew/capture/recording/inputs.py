@@ -94,7 +94,7 @@ def bind(
 
 
 def _choice(inputs: Inputs, value: Any, node: Node, parameter: inspect.Parameter) -> Choice | None:
-    """What stands for an argument that may be of several kinds."""
+    """The proxy of an argument that may be of several kinds."""
     is_compared = type(value) is str and inputs.asked is not None and parameter.name in inputs.asked().only_compared
     return inputs.choice(value, node, parameter.name, is_compared) if _may_be_passed(parameter) else None
 
@@ -250,7 +250,7 @@ class Inputs:
         """Of dicts among the arguments, the items that the program takes."""
 
     def choice(self, value: Any, place: Any, name: str, is_compared: bool = False) -> Choice | None:
-        """What stands for an argument that may be of several kinds, until this run knows which one it gets."""
+        """The proxy of an argument that may be of several kinds, until this run knows which one it gets."""
         is_known = self.choices is None or id(value) in self.recorder.objects or self.recorder.identity.is_asked
         return None if is_known else self.choices.choice(value, place, name, is_compared)  # type: ignore[union-attr]
 
@@ -305,7 +305,7 @@ class Inputs:
         return False
 
     def open_list(self, value: Any, place: Any, name: str) -> Any:
-        """What stands for such a list."""
+        """The proxy of such a list."""
         raise NotImplementedError
 
     def enter(self, value: Any, place: Any, name: str) -> Any:
@@ -377,7 +377,7 @@ class Inputs:
         return False
 
     def whole(self, value: Any, place: Any) -> Any:
-        """What stands for such an argument."""
+        """The proxy of such an argument."""
         raise NotImplementedError
 
     def is_plain(self, kind: type) -> bool:

@@ -160,7 +160,7 @@ def described(error: Exception, with_text: bool) -> tuple[str, ...]:
 
 
 _MOST_BEFORE = 8
-"""After so many questions on one way, calls under an ``except`` are not asked whether they fail: it may be a loop that
+"""After so many questions on one path, calls under an ``except`` are not asked whether they fail: it may be a loop that
 tries again."""
 _BOOL = ScalarType("bool")
 _OWN_LISTS = ("builtins", "clew.capture.recording.list_proxies", "clew.capture.recording.list_proxies")
@@ -185,14 +185,14 @@ def _is_of_framework(op: str, target: Any) -> bool:
 
 
 class Scalar:
-    """The mark of a number that stands for a node: ``plain`` is its value in the example, ``place`` its node."""
+    """The mark of a proxy of a number: ``plain`` is its value in the example, ``place`` its node."""
 
     __slots__ = ()
     plain: Any
     place: Any
     recorder: Recorder
     is_of_python: ClassVar[bool] = True
-    """Whether it stands for a number or a fact of Python's, and not for what a framework has of its own."""
+    """Whether it is the proxy of a number or a fact of Python's, and not for what a framework has of its own."""
 
     def relied_on(self) -> Any:
         """The number itself, on which the capture relies from now on."""
@@ -408,7 +408,7 @@ class Recorder:
         return value
 
     def twin_of(self, value: Any) -> Any:
-        """What stands for an object that came in and whose own methods must be recorded; None for all others."""
+        """The proxy of an object that came in and whose own methods must be recorded; None for all others."""
         return None
 
     def known(self, value: Any) -> Node | None:
@@ -761,7 +761,7 @@ class Recorder:
         return False
 
     def truth(self, place: Node | Pending, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
-        """The program asks whether a value is true: the way that the run goes on, recorded or guarded.
+        """The program asks whether a value is true: the path that the run takes, recorded or guarded.
 
         A value that ``is_fixed`` has one answer, however often it is asked; ``is_data`` if it comes out of arrays.
         """

@@ -115,7 +115,7 @@ class ExampleRun:
     """One run of a program; a framework adds the steps that ``run`` goes through."""
 
     running = contextvars.ContextVar[Any]("clew_run", default=None)
-    """The run under way in this context, one variable for each framework."""
+    """The current run in this context, one variable for each framework."""
 
     recorder: ExampleRecorder
     inputs: Inputs
@@ -235,7 +235,7 @@ class ExampleRun:
         yield
 
     def _listener(self) -> Listener:
-        """What hears of plain Python during the run."""
+        """The listener to plain Python during the run."""
         raise NotImplementedError
 
     def call_wrapped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -303,7 +303,7 @@ class ExampleRun:
     # ---- how a run begins ----------------------------------------------------------------------------------------
 
     def _connect(self, recorder: ExampleRecorder, answers: tuple[bool, ...]) -> None:
-        """Let a recorder write what all runs of the program write, going the way of these answers."""
+        """Let a recorder write what all runs of the program write, on the path of these answers."""
         asked = self.settings
         recorder.folding = Folding(caches=asked.array_caching, bakes=not asked.include_generators)
         recorder.options = asked

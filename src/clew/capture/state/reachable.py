@@ -410,6 +410,7 @@ def _scan(code: CodeType) -> _Scan:
     """Read the instructions of a function, and of those inside it, once."""
     operations, names = Operations(code), code.co_names
     loaded = {names[operations.argument(place) >> 1] for place in operations.uses(_LOAD_GLOBAL)}
+    loaded |= {names[operations.argument(place)] for place in operations.uses(_STORE_GLOBAL)}
     stored = {names[operations.argument(place)] for one in _STORES for place in operations.uses(one)}
     identity = objects = False
     for place in operations.uses(_IS):
@@ -422,7 +423,7 @@ def _scan(code: CodeType) -> _Scan:
         imported += [text for text in code.co_consts if isinstance(text, str)]
     inner = [_scan(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
     stored.update(name for one in inner for name in one.stored)
-    loaded.update(stored, (name for one in inner for name in one.globals))
+    loaded.update(name for one in inner for name in one.globals)
     return _Scan(
         tuple(sorted(loaded)),
         tuple(sorted(stored)),
@@ -433,7 +434,8 @@ def _scan(code: CodeType) -> _Scan:
 
 
 _LOAD_GLOBAL, _LOAD_CONST, _IS = (dis.opmap[name] for name in ("LOAD_GLOBAL", "LOAD_CONST", "IS_OP"))
-_STORES = (dis.opmap["STORE_GLOBAL"], dis.opmap["STORE_ATTR"])
+_STORE_GLOBAL = dis.opmap["STORE_GLOBAL"]
+_STORES = (_STORE_GLOBAL, dis.opmap["STORE_ATTR"])
 _IMPORT = dis.opmap["IMPORT_NAME"]
 _IMPORTING = frozenset({"import_module", "__import__", "modules"})
 

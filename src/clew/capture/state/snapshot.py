@@ -255,11 +255,11 @@ class Snapshot:
         return self._reached.stream is None and len(self._reached.seen) < _MOST
 
     def changes_class(self) -> bool:
-        """Whether a class or an array has other attributes than it had, which no place stands for."""
+        """Whether a class or an array has other attributes than it had, which no location tells of."""
         return self._reached.changes_class()
 
     def reorders(self) -> bool:
-        """Whether what a dict held is in another order where ``changed`` has looked, which no place stands for."""
+        """Whether what a dict held is in another order where ``changed`` has looked, which no location tells of."""
         for reading in self._different:
             if issubclass(reading.kind, dict):
                 parts, held = reading.contents(), contents(reading.value)

@@ -333,7 +333,7 @@ class Accesses:
             self._set.add((id(owner), name))
 
     def loosen(self, inputs: Inputs, graph: Graph) -> None:
-        """Let guards no longer ask for what the program set before it read it, on the only way that it can go."""
+        """Let guards no longer ask for what the program set before it read it, on the only path that it can take."""
         if not self._set or any(bodies_of(node) for node in graph.nodes):
             return
         for container in inputs.containers:

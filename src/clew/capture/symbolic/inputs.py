@@ -258,3 +258,33 @@ def as_function(target: Any) -> FunctionType:
     function.__defaults__ = tuple(p.default for p in placed if p.default is not inspect.Parameter.empty) or None
     function.__kwdefaults__ = {p.name: p.default for p in named if p.default is not inspect.Parameter.empty}
     return function
+
+
+def led_by(first: Callable[[tuple[Any, ...]], tuple[Any, ...]], function: FunctionType) -> FunctionType:
+    """``function``, but ``first`` is given all arguments before; what it returns in a tuple is the result.
+
+    An empty tuple lets ``function`` run. The parameters stand in the code itself, because tracers read them there, and
+    make plain ones of ``*args`` and ``**kwargs``.
+    """
+    marks: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    parameters = inspect.signature(function).parameters
+    starred = any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters.values())
+    taken, given = [], []
+    for name, one in parameters.items():
+        if one.kind is inspect.Parameter.KEYWORD_ONLY and not starred:
+            taken.append("*")
+            starred = True
+        taken.append(marks.get(one.kind, "") + name)
+        given.append(f"{name}={name}" if one.kind is inspect.Parameter.KEYWORD_ONLY else taken[-1])
+    made: dict[str, Any] = {"first_": first, "function_": function}
+    exec(
+        f"def forward({', '.join(taken)}):\n"
+        f"    led = first_(({', '.join(parameters)},))\n"
+        f"    return led[0] if led else function_({', '.join(given)})\n",
+        made,
+    )  # names are identifiers of a real signature
+    led: FunctionType = made["forward"]
+    functools.update_wrapper(led, function)
+    del led.__wrapped__  # type: ignore[attr-defined]  # tracers shall see this one, which is not decorated
+    led.__defaults__, led.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    return led

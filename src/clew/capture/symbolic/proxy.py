@@ -100,7 +100,7 @@ class TracerBase:
             known.check_mutable(target, args, kwargs)
 
     def proxy(self, node: Node) -> Proxy:
-        """The proxy that stands for a node."""
+        """The proxy of a node."""
         return Proxy(node, self)
 
     def create_proxy(

@@ -26,7 +26,9 @@ from clew.capture.symbolic.proxy import ARGUMENTS, ParameterProxy, Proxy, Scope,
 from clew.capture.symbolic.wrap import find_proxy, install, install_by_identity, install_those_of, original_of
 from clew.codegen.python import PyTreeCodeGen
 from clew.errors import TraceWarning, compose
-from clew.ir.graph import Graph
+from clew.ir.arguments import map_aggregate, map_arg, nested_graphs
+from clew.ir.graph import Graph, add_notes
+from clew.ir.guards import evaluate
 from clew.ir.guests import Guest, guest, module_guest, present
 from clew.ir.module_calls import note_call
 from clew.ir.node import Node
@@ -54,6 +56,15 @@ class _Run:
 def is_symbolic_tracing() -> bool:
     """True while a symbolic trace runs in this context."""
     return _running.get() is not None
+
+
+def _has_to_be_followed(program: Graph) -> bool:
+    """Whether proxies cannot run through a program, which assumes something of its inputs or has branches."""
+    return bool(program.guards.entry) or next(nested_graphs(program), None) is not None
+
+
+def _own_body(leaf: Any) -> Any:
+    return copy.deepcopy(leaf) if isinstance(leaf, Graph) else leaf
 
 
 def _node_behind(value: Any) -> Node | None:
@@ -264,12 +275,46 @@ class Tracer(TracerBase):
             self.root_module_name = type(root).__name__
             self.submodule_paths = {module: path for path, module in root.named_modules()}
             function, takes_self = self._method_of(root)
+            program = vars(root).get("_graph")
+            if takes_self and isinstance(program, Graph) and _has_to_be_followed(program):
+                function = inputs.led_by(self._follow, function)
         else:
             self.root = next((found for host in present() if (found := host.new_root()) is not None), None) or Root()
             function, takes_self = root, False
         if not isinstance(function, types.FunctionType):
             function = inputs.as_function(function)
         return function, takes_self
+
+    def _follow(self, given: tuple[Any, ...]) -> tuple[Any]:
+        """The result of a root that is a captured program: its nodes are recorded as they are, and its guards kept."""
+        root, *values = given
+        program: Graph = root.graph
+        env: dict[Node, Any] = dict(zip(program.find_nodes(op="placeholder"), values, strict=True))
+        self._assume(program, env, root)
+        for node in program.nodes:
+            args, kwargs = map_arg(node.args, env.__getitem__), map_arg(node.kwargs, env.__getitem__)
+            if node.op == "output":
+                break
+            if node.op == "call_module":
+                env[node] = root.get_submodule(node.target)(*args, **kwargs)
+            elif node.op != "placeholder":
+                args, kwargs = map_aggregate((args, dict(kwargs)), _own_body)
+                env[node] = self.create_proxy(node.op, node.target, args, kwargs, node.name, node.type)
+            recorded = _node_behind(env[node]) if node.op != "call_module" else None
+            if recorded is not None:
+                add_notes(node, recorded)
+        return args
+
+    def _assume(self, program: Graph, env: dict[Node, Any], root: Any) -> None:
+        """Take over the guards on inputs of a captured program; those on values that are fixed are checked now."""
+        known = {node: _node_behind(value) or value for node, value in env.items()}
+        kept = []
+        for one in program.guards.entry:
+            if any(isinstance(known[node], Node) for node in one.inputs) or not one.inputs:
+                kept.append(one.mapped(lambda leaf: known[leaf] if isinstance(leaf, Node) else leaf))
+            else:
+                one.require(evaluate(one.subject, env, root))
+        self.graph.guards = tuple(kept)
 
     def _method_of(self, root: Any) -> tuple[Any, bool]:
         """The function that the root would run, and whether it takes the root: one set on the instance comes first."""

@@ -55,7 +55,7 @@ class RecordingTrace(private.Trace):  # type: ignore[misc]
 
 
 class TracedJaxArray(Traced, private.Tracer):  # type: ignore[misc]
-    """Stands for an array of JAX."""
+    """A proxy of an array of JAX."""
 
     __slots__ = ("place", "plain", "recorder", "reliance")
     recorder: JaxRecorder

@@ -64,7 +64,7 @@ class Traced(Scalar):
     reliance: Reliance
     is_of_python = False
     has_items = False
-    """Whether it stands for an array, which has a length."""
+    """Whether it is the proxy of an array, which has a length."""
     __class__ = property(_class_of)  # type: ignore[assignment]
     __array_priority__ = 1e6
 
@@ -194,7 +194,7 @@ class Indexed(Traced):
 
 
 class TracedArray(Indexed):
-    """Stands for an array."""
+    """A proxy of an array."""
 
     __slots__ = ()
     has_items = True
@@ -250,7 +250,7 @@ class _Hashed:
 
 
 class TracedGeneric(_Hashed, Indexed):
-    """Stands for a number of NumPy's, ``numpy.float64`` say."""
+    """A proxy of a number of NumPy's, ``numpy.float64`` say."""
 
     __slots__ = ()
     __hash__ = _Hashed.__hash__
@@ -261,7 +261,7 @@ class TracedGeneric(_Hashed, Indexed):
 
 
 class TracedPython(_Hashed, Traced):
-    """Stands for a number of Python's."""
+    """A proxy of a number of Python's."""
 
     __slots__ = SLOTS
     is_of_python = True

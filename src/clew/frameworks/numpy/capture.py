@@ -59,7 +59,7 @@ _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_nump
 
 
 class Run(ExampleRun):
-    """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
+    """One run of a program that is being captured; after the ``first`` one further runs take other paths."""
 
     running = _running
     recorder: NumpyRecorder
@@ -193,7 +193,7 @@ class Run(ExampleRun):
             raise cannot_follow(f"a library that meets a value of the capture ({type(error).__name__})") from error
 
     def _listener(self) -> Listener:
-        """What hears of plain Python during the run."""
+        """The listener to plain Python during the run."""
         return NumpyListener(self.recorder)
 
     def _install(self, patches: Patches) -> None:
@@ -265,7 +265,7 @@ class Run(ExampleRun):
 
 
 def is_running() -> bool:
-    """Whether a capture is under way in this context."""
+    """Whether there is a capture in this context."""
     return _running.get() is not None
 
 

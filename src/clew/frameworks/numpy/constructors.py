@@ -66,7 +66,7 @@ def install(patches: Patches, current: Current, functions: Iterable[Any]) -> Non
 
 
 class _Making:
-    """Stands for a function that makes arrays, to which it is equal."""
+    """The replacement of a function that makes arrays, to which it is equal."""
 
     def __init__(self, original: Callable[..., Any], current: Current) -> None:
         self.__clew_original__ = original
@@ -97,7 +97,7 @@ _HOMES = {id(getattr(home, name)): (home, name) for home, names in _NAMES.items(
 
 
 def standing(value: Any) -> Any:
-    """What stands for a function of NumPy's during a capture, so that a program that compares it finds it the same."""
+    """The replacement of a function of NumPy's during a capture, for a program that compares functions."""
     home, name = _HOMES.get(id(value), (None, ""))
     return value if home is None or not callable(value) else getattr(home, name)
 
@@ -146,7 +146,7 @@ def _refusing(original: Any, name: str, current: Current) -> Any:
 
 
 class _Joining:
-    """Stands for ``np.r_`` and its like."""
+    """The replacement of ``np.r_`` and its like."""
 
     def __init__(self, original: Any, name: str, current: Current) -> None:
         self._original, self._name, self._current = original, name, current

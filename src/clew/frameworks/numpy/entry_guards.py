@@ -151,7 +151,7 @@ class NumpyInputs(Inputs):
         return not is_number and (is_nest(value) or isinstance(value, (type, numpy.dtype)))
 
     def whole(self, value: Any, place: Any) -> Any:
-        """What stands for such an argument."""
+        """The proxy of such an argument."""
         self.wholes.append((value, place))
         return whole_argument(value, place, self.recorder)
 
@@ -174,7 +174,7 @@ class NumpyInputs(Inputs):
         return len(kinds) == 1 and "None" not in kinds.pop()
 
     def open_list(self, value: Any, place: Any, name: str) -> Any:
-        """What stands for such a list, or for a tuple that the program treats like one."""
+        """The proxy of such a list, or of a tuple that the program treats like one."""
         if self.choices is not None and name in self.choices.asked().read_alike:
             self.checks.append((notes.require, Pending(is_list_or_tuple, (place,)), True))
         else:
@@ -205,7 +205,7 @@ class NumpyInputs(Inputs):
         return Kind("array", is_plain_array, (), value) if type(value) is numpy.ndarray else None
 
     def entered(self, value: Any, place: Any) -> Any:
-        """What stands for a number or an array."""
+        """The proxy of a number or an array."""
         if not self.recorder.is_array(value):
             return self.wrap_number(value, place)
         self.recorder.arguments += [value] if may_be_another(value) else []

@@ -153,14 +153,14 @@ def whole_shape(plain: tuple[int, ...], place: Any, recorder: NumpyRecorder) -> 
 
 
 class TracedWhole(Traced):
-    """Stands for an argument that the program only hands on to calls: whatever comes is given to them."""
+    """A proxy of an argument that the program only hands on to calls: whatever comes is given to them."""
 
     __slots__ = SLOTS
     __class__ = property(lambda self: TracedWhole)  # type: ignore[assignment]  # nobody looks into it
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value stands for such an argument."""
+    """Whether a value is a proxy of such an argument."""
     return type(value) is TracedWhole
 
 
@@ -170,7 +170,7 @@ def whole_argument(plain: Any, place: Any, recorder: NumpyRecorder) -> Any:
 
 
 class TracedDtype(Traced):
-    """Stands for a dtype."""
+    """A proxy of a dtype."""
 
     __slots__ = SLOTS
 

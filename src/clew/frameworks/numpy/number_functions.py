@@ -75,4 +75,4 @@ BUILTINS: dict[str, Callable[..., Any]] = {
     "bytes": _refusing(bytes),
     "bytearray": _refusing(bytearray),
 }
-"""What stands for each builtin."""
+"""The replacement of each builtin."""

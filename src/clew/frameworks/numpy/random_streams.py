@@ -1,6 +1,6 @@
 """NumPy's random numbers: each draw is a call of its own in the graph, from the same stream as the original's.
 
-What stands for the functions of ``numpy.random`` is the same for all frameworks and asks the streams of the run
+The replacements of the functions of ``numpy.random`` are the same for all frameworks and ask the streams of the run
 (``Streams``): they record a draw, make a generator, or refuse. A generator that the program makes from a seed is made
 by the graph at each call; one from outside is used where it is. Draws from Python's ``random`` come as the run hears of
 them. A draw by any other means moves a stream without a node: it is noticed, and refused.
@@ -46,7 +46,7 @@ SEEDING = ("SeedSequence", "PCG64", "MT19937", "Philox", "SFC64", "PCG64DXSM")
 """Classes that take a seed."""
 
 
-# ---- what stands for the functions of numpy.random -------------------------------------------------------------------
+# ---- the replacements of the functions of numpy.random ---------------------------------------------------------------
 
 
 class Draws:
@@ -106,7 +106,7 @@ def install(
     note: Callable[[Maker], Maker] = lambda make: make,
 ) -> None:
     """Let what a ``kind`` of draws wants to hear of report to the run that ``current`` names, if one is recording: in
-    NumPy, and where modules of these functions hold it; ``note`` is told what stands for each."""
+    NumPy, and where modules of these functions hold it; ``note`` is told of each replacement."""
     wanted = {name: asked for asked, group in _GROUPS.items() for name in getattr(kind, group)}
     makers: dict[int, Maker] = {}
     for identity, name in _NAMES.items():
@@ -119,7 +119,7 @@ def install(
 
 
 def _reporting(original: Any, name: str, asked: str, current: Current) -> Any:
-    """What stands for a function or a class: it asks the draws of the run, and is the original where there is none."""
+    """The replacement of a function or a class: it asks the draws of the run, if there is one."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         draws = current()
@@ -222,7 +222,7 @@ class NumpyStreams(Streams):
 
 
 class TracedStream(Traced):
-    """Stands for a generator of random numbers; its methods are recorded."""
+    """A proxy of a generator of random numbers; its methods are recorded."""
 
     __slots__ = SLOTS
 

@@ -277,7 +277,7 @@ class NumpyRecorder(ExampleRecorder):
 
     @property
     def _is_in_piece(self) -> bool:
-        """Whether a round of a loop or a side of a branch is being recorded, and not a whole way of the program."""
+        """Whether a round of a loop or a side of a branch is being recorded, and not a whole path of the program."""
         paths = self.paths
         is_way = paths is not None and paths.body is None
         return len(self.bodies.open) > (len(paths.way.trail) - 1 if is_way else 0)  # type: ignore[union-attr]

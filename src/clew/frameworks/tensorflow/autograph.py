@@ -68,7 +68,7 @@ def install(patches: Patches, current: Current) -> None:
 
 
 class _Making:
-    """Makes what stands for a function, for the tracing that ``current`` gives."""
+    """Makes the replacement of a function, for the tracing that ``current`` gives."""
 
     def __init__(self, make: Callable[[Any, Current], Any], current: Current) -> None:
         self.make, self.current = make, current
@@ -756,7 +756,7 @@ _OPERATORS: dict[tuple[Any, str], Callable[[Any, Current], Any]] = {
     (logical, "not_eq"): _equality,
     (py_builtins, "overload_of"): _overloads,
 }
-"""What stands for functions of AutoGraph and of TensorFlow's branches."""
+"""The replacements of functions of AutoGraph and of TensorFlow's branches."""
 _BUILTINS: dict[Any, Callable[..., Any]] = {
     int: _converted, float: _converted, bool: _converted, len: _length, range: _range, type: _kind,
     enumerate: _enumerated, zip: _zipped, sorted: _of_tensors,
@@ -764,4 +764,4 @@ _BUILTINS: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys((function for function in vars(math).values() if callable(function)), _of_math),
     **dict.fromkeys((abs, min, max, sum, round, pow, divmod), _on_numbers),
 }  # fmt: skip
-"""What stands for Python's functions in code that AutoGraph has converted."""
+"""The replacements of Python's functions in code that AutoGraph has converted."""

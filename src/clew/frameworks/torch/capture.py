@@ -133,7 +133,7 @@ _MOST_PARTS = 8
 
 
 class Run(ExampleRun):
-    """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
+    """One run of a program that is being captured; after the ``first`` one further runs take other paths."""
 
     running = _running
     recorder: TorchRecorder
@@ -467,7 +467,7 @@ class Run(ExampleRun):
             yield
 
     def _listener(self) -> Listener:
-        """What hears of plain Python during the run."""
+        """The listener to plain Python during the run."""
         return TorchListener(self.recorder)
 
     def call_wrapped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -502,7 +502,7 @@ class Run(ExampleRun):
             )
 
     def _ends_raising(self, error: Exception) -> bool:
-        """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
+        """Whether this path ends with a ``raise`` of the program's own, which the graph does too."""
         is_own = super()._ends_raising(error)
         if is_own:
             self.recorder.sizes.keep_asked(of_paths=True)
@@ -545,7 +545,7 @@ def _asks_for_identity(functions: Iterable[FunctionType]) -> bool:
 
 
 def is_running() -> bool:
-    """Whether a capture is under way in this context."""
+    """Whether there is a capture in this context."""
     return _running.get() is not None
 
 
@@ -661,7 +661,7 @@ def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], settings: O
 
 
 def _explore(fn: Any, args: Any, kwargs: Any, settings: Options, findings: Findings) -> Captured:
-    """Run a program once for each way that it can go."""
+    """Run a program once for each path that it can take."""
     met, packages = len(findings.caches), set(findings.packages.names)
     if findings.set_up is not None:
         findings.set_up.do()

@@ -491,7 +491,7 @@ _EXACT = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64"})
 _BY_SIZES = (torch.ones, torch.zeros)
 """Functions that give whole numbers whatever the dtype is."""
 _COMPARISONS = frozenset({operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge})
-"""What compares numbers, or arrays whose sizes differ from way to way, so that they have no type of their own."""
+"""What compares numbers, or arrays whose sizes differ from path to path, so that they have no type of their own."""
 _INTEGER, _TRUTH = ScalarType("int"), ScalarType("bool")
 
 

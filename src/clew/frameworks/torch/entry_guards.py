@@ -75,7 +75,7 @@ class TorchInputs(Inputs):
         return None
 
     def entered(self, value: Any, place: Any) -> Any:
-        """What stands for a number."""
+        """The proxy of a number."""
         return self.wrap_number(value, place)
 
 

@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 
 from clew.capture.bytecode.instructions import instructions_of
-from clew.capture.bytecode.statements import is_for_errors, is_only_shown
 from clew.capture.bytecode.try_blocks import ARITHMETIC
 from clew.capture.patches import Patches
 from clew.capture.python.imported_names import noted
 from clew.capture.recording.recorder import Pending, Scalar
 from clew.capture.state.reachable import compares_objects
-from clew.frameworks.torch.scalars import traced
+from clew.frameworks.torch.scalars import is_text_read, traced
 from clew.ir.arguments import all_nodes, bodies_of, leaves
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
@@ -55,7 +54,7 @@ def fact(value: Any, place: Node | Pending, recorder: TorchRecorder) -> Any:
 
 
 class Fact(Scalar):
-    """A plain value that stands for a node: ``plain`` is its value in the example."""
+    """A proxy of a plain value: ``plain`` is its value in the example."""
 
     recorder: TorchRecorder
     spoofed: type
@@ -120,25 +119,25 @@ class Fact(Scalar):
 
 
 class TracedDtype(Fact):
-    """Stands for a dtype."""
+    """A proxy of a dtype."""
 
     spoofed = torch.dtype
 
 
 class TracedDevice(Fact):
-    """Stands for a device."""
+    """A proxy of a device."""
 
     spoofed = torch.device
 
 
 class TracedLimits(Fact):
-    """Stands for what ``torch.finfo`` or ``torch.iinfo`` gives."""
+    """A proxy of what ``torch.finfo`` or ``torch.iinfo`` gives."""
 
     spoofed = property(lambda self: type(self.plain))  # type: ignore[assignment]
 
 
 class TracedText(Fact):
-    """Stands for a text that follows from a fact: the type of a device, the name of a legacy type."""
+    """A proxy of a text that follows from a fact: the type of a device, the name of a legacy type."""
 
     spoofed = str
 
@@ -171,7 +170,7 @@ KINDS: dict[type, type[Fact]] = {
     torch.iinfo: TracedLimits,
     str: TracedText,
 }
-"""What stands for the values of each class."""
+"""The class of proxies for the values of each class."""
 
 
 def _itself(value: Any) -> Any:
@@ -220,13 +219,8 @@ def _computed(recorder: TorchRecorder, function: Callable[..., Any], *values: An
 
 
 def _is_told(one: Fact) -> None:
-    """The text of a fact is relied on, unless people alone read it; in an error only if the graph raises that."""
-    recorder, frame = one.recorder, user_frame(2)
-    if is_only_shown(frame, recorder.paths is None):
-        return
-    if is_for_errors(frame):
-        recorder.error_notes.told.append((one.place, one.plain))
-    else:
+    """The text of a fact is relied on, if the program reads it."""
+    if is_text_read(one.recorder, user_frame(2), one.place, one.plain):
         one.force()
 
 
@@ -302,7 +296,7 @@ def install(patches: Patches, current: Current) -> None:
 
 @functools.lru_cache(maxsize=4)
 def _limits_class(original: Any, current: Current) -> Any:
-    """What stands for ``torch.finfo``: recorded for a dtype that was read, and the class otherwise."""
+    """The replacement of ``torch.finfo``: recorded for a dtype that was read, and the class otherwise."""
 
     class Standing(type):
         def __instancecheck__(cls, value: Any) -> bool:

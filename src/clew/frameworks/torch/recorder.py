@@ -182,7 +182,7 @@ class Properties:
         self.reshapes_inside = False
         """Whether a shape was changed in place inside of a branch: what is asked then is asked there."""
         self.mixed_at: Any = None
-        """The branch after which it depends on the way whether a tensor requires a gradient."""
+        """The branch after which it depends on the path whether a tensor requires a gradient."""
 
 
 class NumpyUse:
@@ -671,7 +671,7 @@ class TorchRecorder(ExampleRecorder):
         super().guard(place, answer, why)
 
     def _is_told(self, place: Any, answer: Any) -> bool:
-        """Whether the way that the run goes has this answer."""
+        """Whether the path of the run has this answer."""
         return self.paths is not None and type(answer) is bool and self.paths.is_told(self.resolve(place), answer)
 
     def is_of_modes(self, place: Any) -> bool:
@@ -695,7 +695,7 @@ class TorchRecorder(ExampleRecorder):
         return self.create_node("call_function", function, (), {}, errors=NEVER, name=name)
 
     def truth(self, place: Any, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
-        """The program asks whether a value is true: the way that the run goes on, recorded or guarded."""
+        """The program asks whether a value is true: the path that the run takes, recorded or guarded."""
         if is_data and self.paths is not None and not self.is_of_modes(place):
             self.tracers.before_question(place)
         return super().truth(place, answer, is_data, is_fixed)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -128,15 +129,21 @@ def _shown(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return method
 
 
-def _is_told(number: Any) -> None:
-    """The text of a number is relied on, unless people alone read it; in an error only if the graph raises that."""
-    recorder, frame = number.recorder, user_frame(3)
+def is_text_read(recorder: Recorder, frame: FrameType | None, place: Any, plain: Any) -> bool:
+    """Whether the program reads the text of a value at this frame: people alone do not count, and neither does an error
+    that the graph does not raise; what such an error tells is noted."""
     if is_only_shown(frame, recorder.paths is None):
-        return
+        return False
     if is_for_errors(frame):
-        recorder.error_notes.told.append((number.place, number.plain))
-    else:
-        recorder.guard(number.place, number.plain)
+        recorder.error_notes.told.append((place, plain))
+        return False
+    return True
+
+
+def _is_told(number: Any) -> None:
+    """The text of a number is relied on, if the program reads it."""
+    if is_text_read(number.recorder, user_frame(3), number.place, number.plain):
+        number.recorder.guard(number.place, number.plain)
 
 
 def _truth(self: Any) -> bool:

@@ -118,7 +118,7 @@ class Tracers:
         """The nodes that ask in the place of a library."""
 
     def asked_by_library(self, function: FunctionType, original: Callable[[], bool]) -> bool:
-        """The answer to what a library asks; what is at work during the capture itself is no way of its own."""
+        """The answer to what a library asks; what is at work during the capture itself is no path of its own."""
         if function in self._at_work:
             return True
         self._asked.add(function)

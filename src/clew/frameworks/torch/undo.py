@@ -351,7 +351,7 @@ class TorchSupport(Support):
         return type(value) is TracedDtype and self._is_own(value)
 
     def note_differences(self, site: ConstructSite, arrays: list[Any]) -> None:
-        """Whether a tensor requires a gradient, and is a leaf, may depend on the way: the program must not ask then."""
+        """Whether a tensor requires a gradient, and is a leaf, may depend on the path: it must not be asked then."""
         with torch._C.DisableTorchFunction():
             found = {array.requires_grad for array in arrays if isinstance(array, torch.Tensor)}
             has_leaf = any(array.requires_grad and array.is_leaf for array in arrays if isinstance(array, torch.Tensor))

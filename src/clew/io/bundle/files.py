@@ -32,9 +32,10 @@ from clew.io.bundle import weights
 from clew.io.bundle.values import JSON, Decoder, Encoder, check_variables, record_for
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
-from clew.ir.guards import Guard, leaves_of, referred_paths
+from clew.ir.guards import Attribute, Guard, leaves_of, referred_paths
 from clew.ir.guests import module_guest
 from clew.ir.names import NotFound, name_for
+from clew.ir.node import Node
 from clew.ir.permissions import Permissions
 from clew.ir.pickling import Missing, is_sure
 from clew.ir.text import parse_with, text_and_objects
@@ -210,7 +211,14 @@ def _is_of_file(one: Guard) -> bool:
     if function is changed or (state is not None and function is state.are_as_they_were):
         return True
     found = list(leaves_of(one.subject))
+    if any(map(_is_module, found)) and not any(isinstance(leaf, (Node, Attribute)) for leaf in found):
+        return True  # the mode of a module that a variable of a library holds: the file has its own
     return bool(found) and all(isinstance(leaf, Variable) and _is_on_object(leaf.root) for leaf in found)
+
+
+def _is_module(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.nn.Module)
 
 
 def _is_on_object(variable: Variable) -> bool:

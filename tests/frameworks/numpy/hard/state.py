@@ -213,6 +213,18 @@ def cached_body_with_effect():
 
 
 @made("state", (A,), (B,), (A,))
+def cached_body_that_fills_its_array():
+    @functools.lru_cache
+    def table(size):
+        filled = np.zeros(size)
+        filled[0] = 1.0
+        filled += 2
+        return filled
+
+    return lambda x: x * table(x.shape[0])
+
+
+@made("state", (A,), (B,), (A,))
 def cached_array_written_to():
     table = functools.lru_cache(lambda size: np.zeros(size))
 

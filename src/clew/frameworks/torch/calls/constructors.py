@@ -137,7 +137,7 @@ def _as_subclass(original: Any, current: Current) -> Any:
 
 
 class _LegacyType:
-    """Stands for ``torch.FloatTensor`` and its like: makes tensors by recorded calls, and is the type otherwise."""
+    """The replacement of ``torch.FloatTensor`` and its like: makes tensors by recorded calls."""
 
     def __init__(self, original: Any, current: Current) -> None:
         self.original, self.current = original, current
@@ -205,7 +205,7 @@ def twin_of(generator: Any, recorder: TorchRecorder) -> MadeGenerator:
 
 @functools.lru_cache(maxsize=4)
 def _generator_class(original: Any, current: Current) -> Any:
-    """What stands for ``torch.Generator``: makes generators that report, and is the class otherwise."""
+    """The replacement of ``torch.Generator``: makes generators that report, and is the class otherwise."""
 
     class Standing(type(original)):  # type: ignore[misc]
         def __instancecheck__(cls, value: Any) -> bool:

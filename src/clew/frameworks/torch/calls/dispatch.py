@@ -101,7 +101,7 @@ def _asked(function: Any) -> Any:
 
 
 def _truth(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Python asks whether a tensor is true: a way that the program goes."""
+    """Python asks whether a tensor is true: a path that the program takes."""
     answer = recorder.perform(func, args, {})
     if is_decided(recorder, recorder.node_of(args[0])):
         return answer
@@ -304,4 +304,4 @@ def traits_of(func: Any) -> Traits:
 
 
 USUAL: dict[Any, Traits] = {}
-"""The usual functions that were met: compiled ones of torch's own, so there are only so many."""
+"""Functions that were seen on the fast path: compiled ones of torch's own, so there are only so many."""

@@ -44,7 +44,7 @@ class Undo:
         """What was true of tensors of the outside before the program changed it, by their identity."""
 
     def keep_facts(self, tensor: torch.Tensor) -> None:
-        """Note the facts about a tensor that is about to lie otherwise, or to have another type."""
+        """Note the facts about a tensor whose strides or dtype are about to change."""
         self.facts.setdefault(id(tensor), {name: getattr(tensor, name) for name in _FACTS})
 
     def add(self, step: Callable[[], Any]) -> None:

@@ -179,7 +179,7 @@ def _has_another(kind: Any) -> bool:
 
 
 class _Mode:
-    """Stands in ``torch.nn.Module`` while captures are under way; all others find and set the attribute as it is."""
+    """The descriptor in ``torch.nn.Module`` during captures; all others find and set the attribute as it is."""
 
     def __init__(self, current: Callable[[], Any]) -> None:
         self._current = current
