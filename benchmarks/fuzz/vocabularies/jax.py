@@ -86,7 +86,41 @@ jnp.linalg.norm({M}) + {M}
 jnp.pad({M}, ((0, 0), (1, 0)))[:, 1:]
 jax.tree_util.tree_map(lambda z: z * 2, {{'a': {M}}})['a']
 functools.reduce(jnp.add, {l}, {M})
+jitted({M})
+jitted_by_number({M}, {n})
+jax.jit(lambda z: z * SCALE)({M})
+jax.lax.scan(lambda c, z: (c + z.sum(), z * c), 0.5, {M})[1]
+jax.lax.scan(carried, jnp.float32({F}), {M}.astype(jnp.float32))[1]
+jax.lax.map(lambda z: z[::-1], {M})
+jax.checkpoint(lambda z: jnp.sin(z) * {g})({M})
+jax.value_and_grad(lambda z: (z * {F}).sum())({M}.astype(jnp.float32))[1]
+jax.grad(lambda z: jax.checkpoint(jitted)(z).sum())({M}.astype(jnp.float32))
+jax.vjp(jnp.sin, {M}.astype(jnp.float32))[1]({M}.astype(jnp.float32))[0]
+jax.jvp(jnp.tanh, ({M}.astype(jnp.float32),), (jnp.ones({m}.shape, jnp.float32),))[1]
+jax.lax.switch({I} % 2, [jnp.sin, lambda z: z * 2.0], {M}.astype(jnp.float32))
+{M} * jnp.finfo(jnp.promote_types({m}.dtype, jnp.float16)).eps
+{M}.astype(jnp.result_type({m}, {m}))
+sum((jax.random.normal(key, {m}.shape) for key in jax.random.split(jax.random.key({n}), 2)), {M})
+sum(jax.tree.leaves(jax.tree.map(lambda z: z * 2, {d})), {M})
 """
+HELPERS = {
+    "jitted": """
+@jax.jit
+def jitted(value):
+    return value * SCALE + COUNT
+""",
+    "jitted_by_number": """
+@functools.partial(jax.jit, static_argnums=1)
+def jitted_by_number(value, times):
+    for _ in range(times):
+        value = value * Config.factor
+    return value
+""",
+    "carried": """
+def carried(total, row):
+    return total * 0.5 + row.sum() * Config.factor, row + total
+""",
+}
 ROWS = """
 {M}[0]
 {M}[-1]
@@ -146,6 +180,9 @@ jnp.issubdtype({m}.dtype, jnp.integer)
 {m}.weak_type
 jnp.isnan({M}).any()
 jnp.ndim({S}) == 0
+{m}.ndim == 2
+jnp.finfo(jnp.float16).max > {F}
+jnp.result_type({m}, {m}) == {m}.dtype
 """
 STATEMENTS = """
   {m} = {m}.at[0, 0].set({F})
@@ -206,7 +243,7 @@ JAX = Vocabulary(
         *grammar.lines(STATEMENTS),
     ),
     results=shared(grammar.RESULTS, NAMES),
-    helpers=grammar.HELPERS,
+    helpers=grammar.HELPERS | HELPERS,
     risky=("{m} = {M} @ {M}", "{m} = jnp.concatenate([{M}, {R}])", "{m} = TABLE['{k}'] * {M}", "assert {B}"),
     errors=("TypeError", "ValueError", "(ValueError, KeyError, IndexError)", "Exception", "AssertionError"),
     contexts=("with jax.named_scope('inner'):", "with jax.default_matmul_precision('float32'):"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 import threading
@@ -316,3 +317,14 @@ def test_a_number_that_decides_is_guarded_by_what_it_decides() -> None:
     limit = 0.5
     with pytest.raises(clew.GuardError, match="limit > 1"):
         captured(X)
+
+
+@pytest.mark.parametrize("given", [X, X.numpy()], ids=["torch", "numpy"])
+def test_variables_of_code_that_exec_ran_are_read_again(given: Any) -> None:
+    space: dict[str, Any] = {"SCALE": 2.0, "TABLE": {"a": 1.0}}
+    exec("def scaled(x):\n    return x * SCALE * TABLE['a']\n", space)
+    scaled = space["scaled"]
+    captured = clew.trace(lambda x: scaled(x), args=(given,))
+    space["SCALE"], space["TABLE"]["a"] = 3.0, 5.0
+    with contextlib.suppress(clew.GuardError):
+        assert captured(given).tolist() == (given * 15.0).tolist()

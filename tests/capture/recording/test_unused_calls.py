@@ -90,3 +90,33 @@ def test_unused_calls_that_raise_go_when_dead_code_is_eliminated() -> None:
         captured(torch.ones(3, 2).t())
     captured.graph.eliminate_dead_code()
     assert torch.equal(captured(torch.ones(3, 2).t()), torch.ones(2, 3) + 1)
+
+
+def compared(x: Any) -> Any:
+    assert -1 < x.sum().item() < 3 or True
+    return x
+
+
+def test_an_unused_comparison_of_complex_numbers_raises() -> None:
+    captured = clew.trace(compared, args=(numpy.ones(2),))
+    with pytest.raises(TypeError):
+        captured(numpy.ones(2) * 1j)
+
+
+def summed(x: Any) -> Any:
+    for row in x:
+        y = row
+    turn = 0
+    while turn < min(x.ndim, 4):
+        turn += 1
+        y.sum(x.argmax().item() % 2)
+    return x
+
+
+def test_an_unused_method_of_an_array_without_a_type_raises() -> None:
+    captured = clew.trace(summed, args=(numpy.array([[[1.0], [2.0]]]),))
+    other = numpy.array([[1.0, 2.0]])
+    with pytest.raises(numpy.exceptions.AxisError):
+        summed(other)
+    with pytest.raises((numpy.exceptions.AxisError, clew.GuardError)):
+        captured(other)

@@ -209,3 +209,56 @@ def test_a_capture_that_changes_a_list_is_not_captured_again() -> None:
     with pytest.raises(clew.CaptureError, match="variables of Python is captured again"):
         clew.trace(captured, (tf.ones(2),))
     assert history == []
+
+
+def writes_to_an_array(x, array):
+    array **= 2
+    return x + array
+
+
+def writes_below_a_list(x, arrays):
+    arrays[0][0] = 5
+    return x * arrays[0]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_array_of_numpy_that_is_written_is_refused_and_put_back(nested: bool) -> None:
+    array = numpy.full(3, 3.0, numpy.float32)
+    program, given = (writes_below_a_list, [array]) if nested else (writes_to_an_array, array)
+    with pytest.raises(clew.CaptureError, match="array of NumPy that it is given"):
+        clew.trace(program, (X, given))
+    assert array.tolist() == [3.0, 3.0, 3.0]
+
+
+def sizes(x):
+    return x.shape[0], x.shape, {"last": x.shape[-1]}
+
+
+def test_a_program_that_calls_a_capture_sees_its_sizes() -> None:
+    inner = clew.trace(sizes, (tf.ones((2, 3)),))
+    outer = clew.trace(lambda x: inner(x), (tf.ones((2, 3)),))
+    given = tf.ones((4, 5))
+    assert outer(given) == clew.trace(inner, (given,))(given) == sizes(given)
+
+
+def test_code_that_exec_ran_is_a_program() -> None:
+    space: dict[str, Any] = {"tf": tf}
+    exec("def sizes(x):\n    return x.shape[0], x.shape\n", space)
+    exec("def number(x):\n    return float(tf.reduce_sum(x)) * x\n", space)
+    assert clew.trace(space["sizes"], (tf.ones((2, 3)),))(tf.ones((4, 3))) == (4, tf.TensorShape([4, 3]))
+    with pytest.raises(clew.CaptureError, match="cannot trace this program"):
+        clew.trace(space["number"], (X,))
+
+
+def test_a_lazy_graph_whose_example_fails_has_done_what_came_before() -> None:
+    seen: list[int] = []
+
+    def step(x, items):
+        seen.append(1)
+        items[0] = x
+        return x
+
+    graph = clew.trace(step)
+    with pytest.raises(TypeError):
+        graph(X, (X,))
+    assert seen == [1]

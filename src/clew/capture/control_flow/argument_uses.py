@@ -38,6 +38,8 @@ class Asked:
         """The same of items of dicts, by parameter and key."""
         self.only_read: frozenset[str] = frozenset()
         """Parameters that, if they are lists, it walks, measures and indexes, and hands to the framework at most."""
+        self.read_alike: frozenset[str] = frozenset()
+        """Of these, those that it would treat alike if they were tuples."""
         self.keys: dict[str, dict[str, bool]] = {}
         """Parameters of which, if they are dicts, it only takes single items, and whether each has to be there."""
 
@@ -74,6 +76,7 @@ def _asked_by(program: Any, functions: Iterable[FunctionType], is_of_framework: 
             uses = _Uses(definition, function, is_of_framework)
             found.only_compared = only_compared(function)
             found.only_read = frozenset(name for name in uses.parameters if uses.are_reads(name))
+            found.read_alike = frozenset(name for name in found.only_read if uses.are_reads(name, of_any=True))
             keys = {name: uses.keys(name) for name in uses.parameters}
             found.keys = {name: one for name, one in keys.items() if one}
             items = [(name, key) for name, taken in found.keys.items() for key in taken]
@@ -194,6 +197,8 @@ def _parameter(function: FunctionType, place: int | str) -> str | None:
 
 
 _READING = frozenset({"len", "enumerate", "zip", "sum", "max", "min"})
+_JOINING = frozenset("array asarray concatenate concat stack hstack vstack dstack column_stack".split())
+"""Functions that take a tuple for a list."""
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -225,25 +230,28 @@ class _Uses:
             self._parents[part] = node
             self._look(part, is_inner)
 
-    def are_reads(self, name: str) -> bool:
-        """Whether all that is done with a list is to read it: nobody changes it, keeps it or gives it back."""
+    def are_reads(self, name: str, of_any: bool = False) -> bool:
+        """Whether all that is done with a list is to read it: nobody changes it, keeps it or gives it back; ``of_any``:
+        and nobody sees whether it is a list or a tuple."""
         found = self._names.get(name, [])
-        return bool(found) and name not in self._lost and all(map(self._is_read, found))
+        return bool(found) and name not in self._lost and all(self._is_read(node, of_any) for node in found)
 
-    def _is_read(self, node: ast.Name) -> bool:
+    def _is_read(self, node: ast.Name, of_any: bool) -> bool:
         parent = self._parents[node]
         if not isinstance(node.ctx, ast.Load):
             return isinstance(node.ctx, ast.Store) and not isinstance(parent, ast.AugAssign)
         if isinstance(parent, (ast.For, ast.comprehension)):
             return node is parent.iter
         if isinstance(parent, ast.Subscript):
-            return node is parent.value and isinstance(parent.ctx, ast.Load)
+            is_item = not of_any or isinstance(parent.slice, ast.Constant)
+            return node is parent.value and isinstance(parent.ctx, ast.Load) and is_item
         if not isinstance(parent, ast.Call) or node is parent.func:
             return False
         function = parent.func
         if isinstance(function, ast.Name):
             return function.id in _READING and function.id not in self._variables and function.id not in self._names_set
-        return self._is_framework(function)
+        is_joining = isinstance(function, ast.Attribute) and function.attr in _JOINING
+        return self._is_framework(function) and (not of_any or (is_joining and node in parent.args))
 
     @property
     def _names_set(self) -> set[str]:
@@ -289,7 +297,7 @@ class _Uses:
         if not isinstance(node.ctx, ast.Load):
             return None, False
         if isinstance(parent, ast.Subscript) and node is parent.value and isinstance(parent.ctx, ast.Load):
-            key, is_needed = parent.slice, True
+            key, is_needed = parent.slice, not self._is_tried(parent)
         elif isinstance(parent, ast.Attribute) and parent.attr == "get":
             call = self._parents[parent]
             if isinstance(call, ast.Call) and parent is call.func and call.args and not call.keywords:
@@ -298,6 +306,23 @@ class _Uses:
             key = parent.left if parent.comparators == [node] else None
         is_text = isinstance(key, ast.Constant) and type(key.value) is str
         return (key.value, is_needed) if is_text else (None, False)
+
+    def _is_tried(self, node: ast.AST) -> bool:
+        """Whether the program goes on where an item is not there: a handler around it catches that."""
+        while node in self._parents:
+            inner, node = node, self._parents[node]
+            handlers = node.handlers if isinstance(node, ast.Try) and inner in node.body else []
+            if any(one.type is None or not _MISSING_KEY.isdisjoint(_name_of(one.type)) for one in handlers):
+                return True
+        return False
+
+
+_MISSING_KEY = frozenset({"KeyError", "LookupError", "Exception", "BaseException"})
+
+
+def _name_of(kinds: ast.expr) -> set[str]:
+    """The names of the classes that a handler catches."""
+    return {one.id for one in ast.walk(kinds) if isinstance(one, ast.Name)}
 
 
 def _only_compares(pattern: ast.pattern) -> bool:
@@ -547,7 +572,8 @@ class _KeyOrder:
         if isinstance(node, _SEEING):
             return True
         if isinstance(node, (ast.For, ast.comprehension)):
-            return not (_is_range(node.iter) or (isinstance(node, ast.For) and _walks_no_keys(node)))
+            is_ordered = _is_range(node.iter) or self._gives_leaves(node.iter)
+            return not (is_ordered or (isinstance(node, ast.For) and _walks_no_keys(node)))
         if isinstance(node, ast.Assign):
             several = any(isinstance(one, (ast.Tuple, ast.List)) for one in node.targets)
             return several and not (isinstance(node.value, ast.Tuple) or self._is_of_framework(node.value))
@@ -562,6 +588,11 @@ class _KeyOrder:
         if isinstance(node, ast.Dict):
             return None in node.keys
         return isinstance(node, ast.Name) and node.id not in own and self._may_walk(node.id)
+
+    def _gives_leaves(self, value: ast.expr) -> bool:
+        """Whether a value is the list of the leaves of a nest, in the order in which the framework sorts keys."""
+        is_leaves = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
+        return is_leaves and value.func.attr in ("leaves", "tree_leaves") and self._is_of_framework(value)  # type: ignore[attr-defined]
 
     def _is_of_framework(self, value: ast.expr) -> bool:
         """Whether a value is what a function of the framework gives, or one that it has made."""

@@ -413,7 +413,9 @@ def _bodies_without_data(graph: Graph) -> set[Graph]:
     while waiting:
         for node in waiting.pop().nodes:
             branch = control_of(node)
-            if isinstance(branch, Branch) and dependence.depends_on(branch.predicate, _is_no_data):
+            if not isinstance(branch, Branch) or not isinstance(branch.predicate, Node):  # a constant that was folded
+                continue
+            if dependence.depends_on(branch.predicate, _is_no_data):
                 dependence.enter(branch)
                 found.update(branch.bodies)
                 waiting += branch.bodies

@@ -30,6 +30,7 @@ from clew.capture.state.containers import (
     SIMPLE,
     follows,
     is_followed,
+    is_namespace,
     is_of_library,
     is_plain_object,
 )
@@ -153,8 +154,7 @@ class VariableGuards:
         around = self.around
         methods = around.named_methods(executed, self._given)
         for one in [*around.code(executed), *around.own_classes(executed), *methods]:
-            is_module = isinstance(one.holder, dict) and "__name__" in one.holder
-            is_own = is_module or isinstance(one.holder, (CellType, type))
+            is_own = is_namespace(one.holder) or isinstance(one.holder, (CellType, type))
             if is_own and one.expected not in around.program[0] and not around.is_of_library(one.holder, one.name):
                 one.held = FunctionState.of(one.expected)
                 self._write(one, repr(one))

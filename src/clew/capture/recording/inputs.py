@@ -78,7 +78,7 @@ def bind(
         elif code is not None and inputs.takes_items(given, name, parameter):
             entered[name] = inputs.items_of({} if given is parameter.empty else given, node, name)
         elif code is not None and inputs.takes_list(given, name):
-            entered[name] = inputs.open_list(given, node)
+            entered[name] = inputs.open_list(given, node, name)
         elif name in bound.arguments:
             entered[name] = _enter(inputs, bound.arguments[name], node, name, parameter)
         elif code is not None and not _mentions(code, name):
@@ -206,6 +206,16 @@ def is_plain(value: Any) -> bool:
     return isinstance(value, SIMPLE) or (type(value) is tuple and all(map(is_plain, value)))
 
 
+class InnerHistories:
+    """The lists below a place of the state that the program may only append to."""
+
+    def __init__(self) -> None:
+        self.is_one: Callable[[list[Any]], bool] = lambda value: False
+        """Whether nobody else holds a list that lies in what enters."""
+        self.found: list[tuple[StateListProxy, Any, slice, slice]] = []
+        """Such lists, their places, and which of the checks and arrays are those of their items."""
+
+
 class Inputs:
     """Everything that entered one capture."""
 
@@ -225,6 +235,7 @@ class Inputs:
         self.checks: list[tuple[Any, Any, Any]] = []
         self.identities: Identities | None = None
         """For programs that compare objects."""
+        self.histories = InnerHistories()
         self.handed_on: frozenset[str] = frozenset()
         """Parameters that the program only hands on to calls of the framework."""
         self.asked: Callable[[], Asked] | None = None
@@ -293,7 +304,7 @@ class Inputs:
         """Whether a list may be of any length: the program only reads it, and its items are of one kind."""
         return False
 
-    def open_list(self, value: list[Any], place: Any) -> Any:
+    def open_list(self, value: Any, place: Any, name: str) -> Any:
         """The proxy of such a list."""
         raise NotImplementedError
 
@@ -443,6 +454,13 @@ class Inputs:
         self.recorder.objects[id(made)] = (made, place)
         return made
 
+    def _inner_history(self, value: list[Any], place: Any, name: str) -> StateListProxy:
+        """Such a list below a place of the state."""
+        checks, arrays = len(self.checks) + 1, len(self.arrays)
+        made = self.history(value, place, name)
+        self.histories.found.append((made, place, slice(checks, len(self.checks)), slice(arrays, len(self.arrays))))
+        return made
+
     def _check_keys(self, container: InputContainer) -> None:
         value, place = container.value, container.place
         if isinstance(value, dict):
@@ -474,6 +492,9 @@ class Inputs:
         if way == VALUE:
             return self._value(part, Pending(value_of, (place,)), name)
         reader = getattr if way == ATTRIBUTE else operator.getitem
+        is_new = type(part) is list and id(part) not in self.recorder.objects
+        if is_new and self.histories.is_one(part):
+            return self._inner_history(part, Pending(reader, (place, inner)), name)
         found = self.choice(part, Pending(reader, (place, inner)), inner) if type(inner) is str else None
         return self.enter(part, Pending(reader, (place, inner)), name) if found is None else found
 

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 class CannotFollow(CaptureError):
     """Something that a run of a program cannot record; the function that does it may still stay one call."""
 
+    island: Any = None
+    """That function, where it is known."""
+
 
 class Unseen(CannotFollow):
     """An array that was made by means that nobody saw."""
@@ -139,7 +142,8 @@ def _holds_traced(recorder: ExampleRecorder, value: Any) -> bool:
     held = Memory(recorder.is_end, most=_MOST)
     held.remember(value, _DEPTH)
     parts = [part for one in held.everything() for part in contents(one).values()]
-    is_new = not (recorder.state.had(value) or recorder.surroundings.holds(value))
+    state = recorder.state
+    is_new = not (state.watches(value) or state.had(value) or recorder.surroundings.holds(value))
     return any(issubclass(type(part), Scalar) for part in parts) or (is_new and any(map(recorder.is_array, parts)))
 
 

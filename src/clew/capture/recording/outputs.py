@@ -177,7 +177,8 @@ class Outputs:
             if self._times[id(value)] > 1:
                 return
         if isinstance(value, (list, tuple)):
-            for item in () if issubclass(type(value), (ListProxy, TupleProxy)) else value:
+            items = list.__iter__(value) if type(value) is StateListProxy else value  # which is no look of the program
+            for item in () if issubclass(type(value), (ListProxy, TupleProxy)) else items:
                 self.look_at(item)
         elif isinstance(value, dict):
             for item in value.values():

@@ -29,12 +29,16 @@ _TOTAL = frozenset(
 """Names of functions and methods that raise for no array."""
 _DIVIDING = frozenset({operator.floordiv, operator.mod, operator.truediv, divmod})
 """Arithmetic that raises where a number is divided by zero."""
-_OF_NUMBERS = frozenset(
+_METHODS = frozenset(
+    "bit_length count endswith find get is_integer items keys lower replace startswith strip upper values".split()
+)
+_OF_NUMBERS = _METHODS.union(
     "abs add and_ bool choose eq float ge gt invert isfinite isinf isnan le len list lt max min mul ne neg not_ or_ "
-    "pos slice sub sum truth tuple xor bit_length count endswith find get is_integer items keys lower replace "
-    "startswith strip upper values".split()
+    "pos slice sub sum truth tuple xor".split()
 )
 """Names of functions and methods that raise for no number or text of the kind that they were recorded with."""
+_ORDERING = frozenset("ge gt le lt max min".split())
+"""Of these, those that raise for complex numbers."""
 _OF_WHOLE_NUMBERS = frozenset("ceil floor index int round trunc".split())
 """Those that raise for some floats."""
 
@@ -76,8 +80,10 @@ def may_raise(node: Node) -> bool:
 
 def _is_total_of_numbers(node: Node, name: str, used: list[Node]) -> bool:
     """Whether a call that takes no array raises for no number: all sizes are ones that an array has."""
+    if node.op == "call_method" and name not in _METHODS | _OF_WHOLE_NUMBERS:  # no number has it: an array of no type
+        return False
     if name in _OF_NUMBERS:
-        return True
+        return name not in _ORDERING or not any(map(_may_be_complex, used))
     if node.target is operator.getitem:
         return not isinstance(node.args[1], Node)
     if node.target in _DIVIDING:
@@ -87,6 +93,21 @@ def _is_total_of_numbers(node: Node, name: str, used: list[Node]) -> bool:
     return all(_is_size(one) or is_constant(one) for one in used)
 
 
+def _may_be_complex(node: Node) -> bool:
+    """Whether a number comes out of an array, which may hold complex numbers in another call."""
+    waiting, seen = [node], set[Node]()
+    while waiting:
+        one = waiting.pop()
+        if one in seen or one.target in _REAL or _is_size(one):
+            continue
+        if any(isinstance(used.value_type, ArrayType) for used in one.all_input_nodes):
+            return True
+        seen.add(one)
+        waiting += one.all_input_nodes
+    return False
+
+
+_REAL = frozenset({int, float, len, bool, round, abs})
 _WHOLE = (ScalarType("int"), ScalarType("bool"))
 
 

@@ -83,6 +83,11 @@ def is_of_library(holder: Any) -> bool:
     return type(holder) is dict and is_installed_file(str(holder.get("__file__", "")))
 
 
+def is_namespace(holder: Any) -> bool:
+    """Whether a dict holds the variables of a Python module, or of code that ``exec`` ran in it."""
+    return isinstance(holder, dict) and ("__name__" in holder or "__builtins__" in holder)
+
+
 def follows(value: Any) -> bool:
     """Whether the parts of a value are looked at: those of containers, and of plain objects of users' classes."""
     kind: Any = type(value)

@@ -168,7 +168,7 @@ class ReachableState:
                 continue
             if self._is_array(value):
                 self.seen[id(value)] = value
-                self.attributes.append((value, dict(getattr(value, "__dict__", ()))))
+                self.attributes.append((value, dict(look_up(value, "__dict__", ()))))
                 continue
             if isinstance(value, type) and _is_own(value):
                 waiting += self._of_class(value)
@@ -323,8 +323,9 @@ class Snapshot:
                 _put_back(kind, attributes)
         for array, attributes in self._reached.attributes:
             if not _holds(array, attributes):
-                vars(array).clear()
-                vars(array).update(attributes)
+                held = look_up(array, "__dict__")
+                held.clear()
+                held.update(attributes)
 
 
 def _held_by(value: Any) -> tuple[Any, ...]:
@@ -355,7 +356,7 @@ def _has(kind: type, attributes: dict[str, Any]) -> bool:
 
 
 def _holds(array: Any, attributes: dict[str, Any]) -> bool:
-    now = getattr(array, "__dict__", attributes)
+    now = look_up(array, "__dict__", attributes)  # a proxy has none: that of what it stands for is not asked
     return len(now) == len(attributes) and all(now.get(name, MISSING) is part for name, part in attributes.items())
 
 

@@ -11,12 +11,13 @@ import operator
 import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, MutableMapping, Set
+from contextlib import contextmanager
 from types import CellType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from clew.capture.current_capture import current
-from clew.capture.guards.notes import Variable, require, require_length, require_type
+from clew.capture.guards.notes import Variable, expression_of, require, require_length, require_type
 from clew.capture.location import MISSING
 from clew.capture.patches import Patches
 from clew.capture.recording.inputs import Inputs
@@ -26,6 +27,8 @@ from clew.capture.state.containers import (
     SIMPLE,
     ContentsSnapshot,
     contents,
+    is_namespace,
+    refill,
     same_contents,
     same_part,
 )
@@ -108,6 +111,8 @@ class State:
         self.histories = {} if histories is None else histories
         self.memory = Memory(inputs.recorder.is_end)
         self.entries: list[_Entry] = []
+        self._inner: list[tuple[StateListProxy, Any, list[Node], list[Any]]] = []
+        """Lists below lifted places that the program may only append to, with their guards and arrays."""
         self._groups: list[_Group] = []
         self._variables: list[tuple[Variable, Any, tuple[int, int]]] = []
         self._names: dict[int, dict[str, tuple[int, str]]] = {}
@@ -125,6 +130,8 @@ class State:
         """Iterators and generators of random numbers below attributes and variables, with the names of these."""
         self.own: frozenset[tuple[int, str]] = frozenset()
         """Variables that calls which stay one node read and set, and nobody else."""
+        self._plain: set[Any] = set()
+        """The places and containers that hold no proxies at the moment, though they have entered."""
         self.data: frozenset[tuple[int, str]] = frozenset()
         """Places that the graph reads whenever it runs, so that nothing is relied on."""
 
@@ -193,6 +200,7 @@ class State:
     def lift(self, slots: Iterable[Slot]) -> None:
         """Let these places enter the capture; they are put back with everything else."""
         inputs = self.inputs
+        inputs.histories.is_one = self._is_held_in_one
         for slot in slots:
             before = entered = slot.variable.get()
             slot.existed = before is not MISSING
@@ -205,7 +213,10 @@ class State:
             if entered is not before:
                 slot.variable.put(entered)
                 self._settle(slot)
-            self.entries.append(_Entry(slot, before, entered, inputs.arrays[first:], inputs.write_checks()))
+            arrays, found, checks = list(inputs.arrays), list(inputs.histories.found), inputs.write_checks()
+            inputs.histories.found.clear()
+            self.entries.append(_Entry(slot, before, entered, arrays[first:], checks))
+            self._inner += [(one, place, checks[own], arrays[held]) for one, place, own, held in found]
             if slot.owner is not None and type(slot.owner).__flags__ & _HEAP_TYPE:
                 self._names.setdefault(id(slot.owner), {})[slot.variable.name] = slot.key
 
@@ -225,11 +236,20 @@ class State:
         """Whether a variable is the only way on which the program can come to the list in it."""
         holder, value = slot.variable.holder, slot.variable.get()
         around = getattr(self.inputs.recorder, "surroundings", None)
-        is_variable = isinstance(holder, (CellType, type)) or (isinstance(holder, dict) and "__name__" in holder)
+        is_variable = isinstance(holder, (CellType, type)) or is_namespace(holder)
         if not is_variable or slot.variable.root is not slot.variable or around is None:
             return False
         named = {(id(place), name) for place, name, held in around.found if held is value}
         return named == {slot.key} and self.memory.met[id(value)] == 1
+
+    def _is_held_in_one(self, value: list[Any]) -> bool:
+        """Whether a container is the only way on which the program can come to a list in it."""
+        known = self.histories.get(id(value))
+        if known is None:
+            around = getattr(self.inputs.recorder, "surroundings", None)
+            is_named = around is None or any(held is value for _, _, held in around.found)
+            known = self.histories[id(value)] = not is_named and self.memory.met[id(value)] == 1
+        return known
 
     def changes(self, owners: Iterable[Any]) -> bool:
         """Whether the program changes attributes of one of these objects, as far as earlier runs have found out."""
@@ -323,15 +343,41 @@ class State:
         for value in values:
             held = entered.get(id(value))
             before = self.memory.of(value) if held is None else held.entered
+            if held is not None and id(value) in self._plain:
+                before = held.before
             if before is not None and not same_contents(contents(value), before):
                 return True
         found = list(variables)
         known = {_key(one): before for one, before, _ in self._variables} if found else {}
         for group in self._groups if found else ():
             known |= {(id(group.holder), name): before for name, before in group.before.items()}
-        known |= {entry.slot.key: entry.entered for entry in self.entries}
+        plain = self._plain
+        known |= {one.slot.key: one.before if one.slot.key in plain else one.entered for one in self.entries}
         now = [(known[_key(one)], one.get()) for one in found if _key(one) in known]
         return any(after is not before and not same_part(after, before) for before, after in now)
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Inside of this, what is as the program found it is what it was before the run, with no proxies in it."""
+        entries = [one for one in self.entries if one.before is not MISSING and one.entered is not one.before]
+        entries = [one for one in entries if one.slot.variable.get() is one.entered]
+        held = [one for one in self.inputs.containers if not isinstance(one.value, StateListProxy)]
+        held = [one for one in held if same_contents(contents(one.value), one.entered)]
+        for entry in entries:
+            entry.slot.variable.put(entry.before)
+        for container in held:
+            refill(container.value, container.before)
+        known, self._plain = self._plain, {one.slot.key for one in entries} | {id(one.value) for one in held}
+        try:
+            yield
+        finally:
+            self._plain = known
+            for container in held:
+                if same_contents(contents(container.value), container.before):
+                    refill(container.value, container.entered)
+            for entry in entries:
+                if entry.slot.variable.get() is entry.before:
+                    entry.slot.variable.put(entry.entered)
 
     def check_entered(self) -> None:
         """Raise if something below a lifted place has changed that did not enter: nobody would write it."""
@@ -381,6 +427,10 @@ class State:
         memory = self.memory
         return [end for key, end in memory.ends.items() if memory.met[key] > plain[key]]
 
+    def watches(self, owner: Any) -> bool:
+        """Whether the attributes of an object were remembered before the run."""
+        return any(group.owner is owner for group in self._groups)
+
     def had(self, part: Any) -> bool:
         """Whether some place, or a container below one, held this very object before the run."""
         values = [value for group in self._groups for value in group.before.values()]
@@ -400,6 +450,8 @@ class State:
         for entry, twin in zip(self.entries, other.entries, strict=True):
             if type(entry.entered) is StateListProxy and type(twin.entered) is StateListProxy:
                 entry.entered.seen = entry.entered.seen or twin.entered.seen
+        for (own, *_), (found, *_) in zip(self._inner, other._inner, strict=True):
+            own.seen = own.seen or found.seen
 
     def drop_unread(self) -> None:
         """Take away the guards on places that were set before they were read; guard the absence that was seen."""
@@ -410,13 +462,25 @@ class State:
                 unread = not entry.entered.seen
                 self._check_history(entry.slot, entry.entered)
             if unread:
-                dropped = {id(array) for array, _ in entry.arrays}
-                self.inputs.arrays = [pair for pair in self.inputs.arrays if id(pair[0]) not in dropped]
-                for node in entry.checks:
-                    graph.erase_node(node)
+                self._drop(entry.arrays, entry.checks)
             elif entry.before is MISSING:
                 text = f"there is no {entry.slot.label}"
                 graph.call_function(require, (entry.slot.exists(graph), False, text))
+
+        for history, place, checks, arrays in self._inner:
+            if not history.seen:
+                self._drop(arrays, checks)
+            elif history.place is not None:
+                count, node = list.__len__(history.original), self.inputs.recorder.resolve(place)
+                graph.call_function(require_length, (node, count, f"len({expression_of(node)}) == {count}"))
+
+    def _drop(self, arrays: list[Any], checks: list[Node]) -> None:
+        """Take away guards, those on arrays among them."""
+        dropped = {id(array) for array, _ in arrays}
+        self.inputs.arrays = [pair for pair in self.inputs.arrays if id(pair[0]) not in dropped]
+        for node in checks:
+            if node.graph is not None and not node._erased:
+                node.graph.erase_node(node)
 
     def _check_history(self, slot: Slot, history: StateListProxy) -> None:
         """Guard that a list is one, and how long it is if the program looked at it."""

@@ -33,6 +33,7 @@ from clew.capture.state.containers import (
     follows,
     is_flat,
     is_followed,
+    is_namespace,
     is_of_library,
     look_up,
     value_of,
@@ -274,7 +275,7 @@ class Surroundings:
         for holder, name, value in self._named_in(used):
             is_held = (id(holder), name) in self._held
             varies = not isinstance(value, CODE) or is_chosen(holder, name, value)
-            if is_held or (varies and (not isinstance(holder, dict) or "__name__" in holder)):
+            if is_held or (varies and (not isinstance(holder, dict) or is_namespace(holder))):
                 yield holder, name, value
 
     def is_of_library(self, holder: Any, name: str) -> bool:

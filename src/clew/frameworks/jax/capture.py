@@ -86,6 +86,8 @@ class Run(of_numpy.Run):
     def __init__(self, fn: Any, settings: Options, findings: Findings, *rest: Any) -> None:
         super().__init__(fn, settings, findings, *rest)
         self.recorder.traced_once.around = {id(function) for function in self.surroundings.functions}
+        self.recorder.traced_once.kept = findings.islands
+        self.recorder.traced_once.is_call = settings.keep and self.first is None
         values = [*behind(fn), *(value for _, value in self.surroundings.values())]
         self.layers = Layers(values, self.recorder.is_end)
         self.layers.check_built()

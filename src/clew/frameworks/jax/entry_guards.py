@@ -37,6 +37,9 @@ SETTINGS = {
     "jax_numpy_index_dtype": "None",
 }
 """The settings that change what a program computes, and what each is if nobody sets it."""
+_FOLLOWED = ("jax_default_matmul_precision",)
+"""Of these, those that the calls of a graph ask for themselves, unless they were set when it was captured: then JAX may
+have written them into what it traced."""
 
 _KINDS = {
     Reliance.NOTHING: array_kind,
@@ -48,9 +51,9 @@ _KINDS = {
 
 
 @pure
-def settings() -> tuple[str, ...]:
-    """The settings of JAX in this context that are not what they are if nobody sets them."""
-    found = {name: getattr(jax.config, name, usual) for name, usual in SETTINGS.items()}
+def settings(*left_out: str) -> tuple[str, ...]:
+    """The settings of JAX in this context that are not what they are if nobody sets them, but for some."""
+    found = {name: getattr(jax.config, name, usual) for name, usual in SETTINGS.items() if name not in left_out}
     texts = {name: str(getattr(value, "value", value)) for name, value in found.items()}
     return tuple(f"{name}={text}" for name, text in texts.items() if text != SETTINGS[name])
 
@@ -71,8 +74,11 @@ class EntryGuards(entry_guards.EntryGuards):
         """Put the guards behind the node ``after``."""
         of_jax = [(value, place) for value, place in self.inputs.arrays if isinstance(value, jax.Array)]
         with self.graph.inserting_before(after._next):
-            found = self.graph.call_function(settings)
-            self._require(found, settings(), f"the settings of JAX that somebody has set are {settings()}")
+            now = settings(*_FOLLOWED)
+            left_out = () if now != settings() else _FOLLOWED
+            found = self.graph.call_function(settings, left_out)
+            now = settings(*left_out)
+            self._require(found, now, f"the settings of JAX that somebody has set are {now}")
             for value, place in of_jax:
                 node = self.recorder.resolve(place)
                 if _is_of_keras_variable(node):

@@ -28,7 +28,7 @@ from clew.capture.state.surroundings import Surroundings
 from clew.frameworks.jax import names, private, transforms
 from clew.frameworks.jax.array_proxy import TracedJaxArray
 from clew.frameworks.jax.recorder import JaxRecorder
-from clew.frameworks.jax.traced_once import refusal
+from clew.frameworks.jax.traced_once import anew
 from clew.frameworks.jax.types import kind_of
 from clew.ir.source import is_hidden
 
@@ -50,6 +50,11 @@ _PLAIN = frozenset(
     "save load savez fromfile key_impl default_prng_impl composite vectorize frompyfunc".split()
 )
 """Functions of dtypes and settings, which run as they are, and transforms."""
+_FACTS = frozenset(
+    "issubdtype isdtype promote_types result_type can_cast canonicalize_dtype iscomplexobj isrealobj ndim shape "
+    "size finfo iinfo".split()
+)
+"""Of these, those that tell something of dtypes and sizes."""
 _QUESTIONS = {
     jax: ("default_backend", "device_count", "local_device_count", "process_index", "process_count"),
 }
@@ -64,6 +69,8 @@ def install(patches: Patches, current: Current, surroundings: Surroundings) -> N
         for name, value in list(vars(module).items()) if isinstance(module, ModuleType) else ():
             if is_recorded(name, value):
                 patches.in_dict(vars(module), name, noted(functools.partial(_recording, current=current)))
+            elif home == "jax.numpy" and name in _FACTS:
+                patches.in_dict(vars(module), name, noted(functools.partial(_asking, current=current)))
     for name in _OF_JAX:
         patches.in_dict(vars(jax), name, noted(functools.partial(_recording, current=current)))
     transforms.install(patches, current)
@@ -97,11 +104,28 @@ def is_recorded(name: str, value: Any) -> bool:
 def _recording(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = current()
+        if recorder is not None and not recorder.open and private.current_trace() is recorder.trace:
+            return recorder.perform(original, args, kwargs)  # a piece of the program runs on plain values
         if recorder is None or not recorder.open or recorder.depth:
             return original(*args, **kwargs)
         return recorder.public(original, args, kwargs)
 
     functools.update_wrapper(call, original)
+    call.__clew_original__ = original  # type: ignore[attr-defined]
+    return call
+
+
+@functools.cache
+def _asking(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """A function that tells something of dtypes and sizes."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None or not recorder.open or recorder.depth:
+            return original(*args, **kwargs)
+        return recorder.fact(original, args, kwargs)
+
     call.__clew_original__ = original  # type: ignore[attr-defined]
     return call
 
@@ -181,6 +205,8 @@ class _Met:
 def _inferring(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     def infer(fun: Any, info: Any, args: Any, kwargs: Any) -> Any:
         recorder = current() if sys._getframe(1).f_code.co_name == private.CALLER else None
+        if recorder is not None and not recorder.open:  # a piece of the program runs on plain values
+            args, kwargs = recorder.concrete(args), recorder.concrete(kwargs)
         if recorder is None or not recorder.is_recording():
             return original(fun, info, args, kwargs)
         return _Met(recorder, info), None
@@ -205,11 +231,26 @@ def jitted(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwargs: Any) -
     if known is not None:
         return recorder.public(known, args, kwargs)
     options = private.options_in(info)
+    if fun in recorder.traced_once.kept and not private.is_special(info):
+        return _whole(recorder, fun, info, options, args, kwargs)
     if transforms.is_user_function(fun) and not private.is_special(info) and not _is_of_jax(fun):
         result = transforms.apply(recorder, transforms.ORIGINAL_JIT, fun, options, args, kwargs, is_old=True)
         _check_compiled(recorder, fun, info, args, kwargs)
         return result
     return recorder.staged(transforms.ORIGINAL_JIT(fun, **options), args, kwargs)
+
+
+def _whole(
+    recorder: JaxRecorder, fun: Any, info: Any, options: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A call of a jitted function that stays whole, as JAX goes on with what it has compiled."""
+    target = private.jitted_with(info)
+
+    def is_compiled(plain: tuple[Any, ...], named: dict[str, Any]) -> bool:
+        return private.compiled_body(fun, info, plain, named) is not None
+
+    run_anew = transforms.ORIGINAL_JIT(anew(fun), **options)
+    return recorder.traced_once.whole(target, [fun], (args, kwargs), is_compiled, run_anew)
 
 
 def _check_compiled(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwargs: Any) -> None:
@@ -222,10 +263,9 @@ def _check_compiled(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwarg
             _rely_on_kinds(recorder, (args, kwargs))
         if compiled is None:
             return
-        anew = functools.wraps(fun)(lambda *given, **given_named: fun(*given, **given_named))
-        now = private.traced_body(anew, info, plain, named)
+        now = private.traced_body(anew(fun), info, plain, named)
     if now != compiled:
-        raise refusal(fun, "a variable that it reads has changed since")
+        raise recorder.traced_once.refusal(fun, "a variable that it reads has changed since")
 
 
 def _rely_on_kinds(recorder: JaxRecorder, nest: Any) -> None:

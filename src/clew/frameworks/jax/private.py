@@ -7,6 +7,7 @@ met in this file alone.
 from __future__ import annotations
 
 import functools
+import gc
 import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -30,6 +31,7 @@ Tracer = core.Tracer
 ScalarMaker: Any = type(jnp.float32)
 """The class of ``jax.numpy.float32`` and its like, which make arrays when they are called."""
 JIT_MODULE: dict[str, Any] = vars(pjit)
+_Jitted: Any = type(jax.jit(lambda: None))
 INFER, RUN, CALLER = "_infer_params", "_run_python_pjit", "cache_miss"
 """The two functions in ``JIT_MODULE`` that every jitted call goes through that is not compiled, and their caller."""
 
@@ -117,6 +119,22 @@ def traces_of(function: Any, trace: Any) -> Iterator[tuple[Any, Any]]:
         with using(trace):
             anew = jax.make_jaxpr(functools.partial(_called, kept))(*specs[0], **specs[1])
             yield _text_of(known(kept, *args, **options)[0]), _text_of(anew)
+
+
+def traced_kinds(function: Any) -> set[str]:
+    """For which kinds of arguments JAX has traced a function, or one of its own that calls it."""
+    known: Any = getattr(partial_eval, "trace_to_jaxpr", None)
+    found = []
+    for held, context, args, options in known.cache_keys() if hasattr(known, "cache_keys") else ():
+        kept = held()
+        if kept is not None and (kept is function or function in _called_by(kept)):
+            found.append(f"{args[0]} {options} {context} {kept.__name__ if kept is not function else ''}")
+    return set(found)
+
+
+def jitted_with(info: Any) -> Any:
+    """The jitted function that has this description; None if nobody holds it."""
+    return next((one for one in gc.get_objects() if type(one) is _Jitted and one._jit_info is info), None)
 
 
 def _called(function: Any, *args: Any, **kwargs: Any) -> Any:

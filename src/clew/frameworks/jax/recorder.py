@@ -32,7 +32,7 @@ from clew.frameworks.jax.staging import this_trace, whole_calls
 from clew.frameworks.jax.traced_once import TracedOnce
 from clew.frameworks.jax.types import kind_of, type_of_aval
 from clew.frameworks.numpy import facts
-from clew.frameworks.numpy.array_proxy import TracedPython, is_traced, made_stand_in
+from clew.frameworks.numpy.array_proxy import TracedPython, is_traced, made_stand_in, relying
 from clew.frameworks.numpy.facts import Reliance, is_data
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.frameworks.numpy.recorder import NumpyRecorder, is_of_class
@@ -48,6 +48,8 @@ _SIZES = frozenset({"shape", "size", "nbytes"})
 _VIEWS = frozenset({"T", "mT", "real", "imag"})
 _WAITING = frozenset({"block_until_ready"})
 _VARYING = frozenset({"squeeze"})
+_RELIED_ON = (TracedPython, facts.TracedDtype)
+"""Stand-ins for what JAX's own code, and functions that are traced as a whole, take as plain values."""
 _NUMBERS = (bool, int, float, complex)
 _OPERANDS = (*_NUMBERS, numpy.ndarray, numpy.generic, list, tuple, str, bytes, type(None))
 
@@ -203,7 +205,7 @@ class JaxRecorder(NumpyRecorder):
             if type(value) is TracedJaxArray:
                 is_plain = not self.open or value._trace.parent is private.current_trace()
                 return value.plain if is_plain else NativeTracer(value)
-            if isinstance(value, TracedPython) and issubclass(type(value), TracedPython):
+            if issubclass(type(value), _RELIED_ON):
                 self.reveal(value)
                 return value.plain
             return value
@@ -216,13 +218,23 @@ class JaxRecorder(NumpyRecorder):
             return isinstance(other, (*_OPERANDS, jax.Array)) or is_traced(other) or isinstance(other, private.Tracer)
         if isinstance(other, (jax.Array, private.Tracer)):
             return type(other) is TracedJaxArray or not isinstance(other, private.Tracer)
+        if type(traced) is facts.TracedDtype and isinstance(other, private.ScalarMaker):
+            return True
         return super().can_operate(traced, other)
 
     def operate(self, function: Callable[..., Any], *values: Any) -> Any:
         """Apply an operator and record it."""
         if self._is_of_jax(values) and not self.is_recording():
             return self.natively(function, values, {})
+        if function is len:
+            self._check_axes(values[0])
         return super().operate(function, *values)
+
+    def _check_axes(self, traced: Any) -> None:
+        """Rely on an array having an axis: a guard on its length, which comes first, would raise another error."""
+        if type(traced) is TracedJaxArray and self.open and self.is_recording() and traced.plain.ndim:
+            rank = self.create(getattr, (self.argument(traced), "ndim"))
+            self.guard(self.create(operator.gt, (rank, 0)), True)
 
     def item(self, array: Any, key: Any) -> Any:
         """An item of an array."""
@@ -270,7 +282,7 @@ class JaxRecorder(NumpyRecorder):
         """A value with the numbers in it relied on."""
 
         def plain(leaf: Any) -> Any:
-            if not issubclass(type(leaf), TracedPython):
+            if not issubclass(type(leaf), _RELIED_ON):
                 return leaf
             self.reveal(leaf)
             return leaf.plain
@@ -302,7 +314,13 @@ class JaxRecorder(NumpyRecorder):
         node = self.create_node(op, target, node_args, node_kwargs, is_result=True, form=form)
         if not self.bodies.open and self.folding.is_constant(node) and called is None:
             self.folding.add(node, value if _can_be_kept(value) else None)
-        self._note_reliance(target, value, node)
+        if called is None:  # what a function that JAX has given gives is built as what that was made of
+            self._note_reliance(target, value, node)
+        for one in given if self.identity.of_objects and isinstance(value, jax.Array) else ():
+            if type(one) is TracedJaxArray:  # JAX may give back what it was given
+                self.guard(self.create(operator.is_, (node, self.argument(one))), one.plain is value)
+                if one.plain is value:
+                    return one
         return self.result(value, node)
 
     def _note_reliance(self, target: Any, value: Any, node: Node) -> None:
@@ -379,7 +397,7 @@ class JaxRecorder(NumpyRecorder):
         found, structure = jax.tree_util.tree_flatten((args, kwargs))
         places = [index for index, leaf in enumerate(found) if isinstance(leaf, (jax.Array, numpy.ndarray))]
         for leaf in found:
-            if issubclass(type(leaf), TracedPython):
+            if issubclass(type(leaf), _RELIED_ON):
                 self.reveal(leaf)
         shapes: list[Any] = []
 
@@ -412,6 +430,8 @@ class JaxRecorder(NumpyRecorder):
         if not self.is_recording():
             return getattr(NativeTracer(traced), name)
         if name in _FACTS:
+            if name in ("dtype", "ndim") and not _is_inside_jax(sys._getframe(2)):
+                return self._fact(getattr(plain, name), self.create(getattr, (self.argument(traced), name)))
             self.rely(_FACTS[name])
             return getattr(plain, name)
         if _is_inside_jax(sys._getframe(2)):
@@ -434,6 +454,25 @@ class JaxRecorder(NumpyRecorder):
         self.rely(Reliance.DTYPE)
         self.guard(self.create(getattr, (self.argument(traced), name)), found)
         return found
+
+    def _fact(self, value: Any, place: Any) -> Any:
+        """A dtype, a rank, or what follows from them alone: a value of the graph."""
+        if isinstance(value, numpy.dtype):
+            return facts.dtype(value, place, self)
+        return relying(self.result(value, place), Reliance.NOTHING)
+
+    def fact(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a function that looks at dtypes and ranks alone."""
+        given = leaves_of((args, kwargs))
+        if not self.is_recording() or not any(map(self.follows, given)):
+            return self.natively(function, args, kwargs)
+        if function.__name__ == "shape":
+            return args[0].shape if type(args[0]) is TracedJaxArray else self.natively(function, args, kwargs)
+        if function.__name__ in _ABOUT_DTYPES:
+            info = function(*_mapped(self._plain_leaf, args), **_mapped(self._plain_leaf, kwargs))
+            return AboutDtype(self, info, self.create(function, self.argument(args), self.argument(kwargs)))
+        value = self.perform(function, args, kwargs)
+        return self._fact(value, self.create(function, self.argument(args), self.argument(kwargs)))
 
     def _method_of(self, traced: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
         return self.method(traced, name, args, kwargs)
@@ -476,6 +515,8 @@ class JaxRecorder(NumpyRecorder):
         """Python wants a plain number: the capture relies on it from now on."""
         if type(traced) is TracedJaxArray and self.open and not self.is_recording():
             return self.natively(function, (traced,), {})
+        if function is len:
+            self._check_axes(traced)
         self.show_class(traced)
         return super().forced(function, traced)
 
@@ -517,6 +558,22 @@ def _taken_apart(function: GivenFunction) -> Any:
 
 
 jax.tree_util.register_pytree_node(GivenFunction, _taken_apart, lambda function, children: function)
+
+
+_ABOUT_DTYPES = frozenset({"finfo", "iinfo"})
+
+
+class AboutDtype:
+    """What ``jax.numpy.finfo`` tells of a dtype that the graph has: each attribute is a value of the graph."""
+
+    def __init__(self, recorder: JaxRecorder, info: Any, place: Any) -> None:
+        self._recorder, self._info, self._place = recorder, info, place
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"{type(self._info).__name__!r} object has no attribute {name!r}")
+        value = getattr(self._info, name)
+        return self._recorder._fact(value, self._recorder.create(getattr, (self._place, name)))
 
 
 class AtIndex:

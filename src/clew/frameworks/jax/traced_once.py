@@ -8,16 +8,19 @@ is checked within a run, and between calls for functions that are there before t
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import operator
 import sys
+from collections.abc import Callable, Container
 from types import CodeType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import jax
 
 from clew.capture.guards import notes
+from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.unused_calls import is_constant
 from clew.capture.state.reachable import reads_variables
 from clew.errors import CaptureError
@@ -30,6 +33,7 @@ from clew.ir.node import Node
 if TYPE_CHECKING:
     from clew.frameworks.jax.recorder import JaxRecorder
 
+Kind = TypeVar("Kind", bound=CaptureError)
 _READING = (notes.read_variable, notes.current_number)
 _CALLED: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 """What was recorded of functions in captures that counted as calls, as those of lazy graphs do: JAX saw none of it."""
@@ -41,6 +45,10 @@ class TracedOnce:
     def __init__(self, recorder: JaxRecorder) -> None:
         self.recorder = recorder
         self.around: set[int] = set()
+        self.kept: Container[Any] = ()
+        """Functions that an earlier run could not follow: calls of them, or of what they are given to, stay whole."""
+        self.is_call = False
+        """Whether what the run does counts as a call of the program."""
         self._known: dict[Any, tuple[Any, list[Node]]] = {}
         self._read: dict[int, tuple[Any, list[Any]]] = {}
         """The functions that read variables, and the arrays that they got from there."""
@@ -90,16 +98,45 @@ class TracedOnce:
         recorder = self.recorder
         with recorder.paused(), recorder.places.suspended(), contextlib.redirect_stdout(io.StringIO()):
             if any(kept != now for kept, now in private.traces_of(function, recorder.trace.parent)):
-                raise refusal(function, "a variable that it reads has changed since")
+                raise self.refusal(function, "a variable that it reads has changed since")
+
+    def refusal(self, function: Any, why: str) -> CaptureError:
+        """The error for a function that is there before the program runs: a call of it can stay whole."""
+        error = _refusal(CannotFollow, function, why)
+        error.island = None if self.recorder.bodies.is_in_function else function
+        return error
+
+    def whole(
+        self,
+        target: Any,
+        functions: list[Any],
+        given: tuple[tuple[Any, ...], dict[str, Any]],
+        is_traced: Callable[..., bool],
+        anew: Callable[..., Any],
+    ) -> Any:
+        """A call that JAX makes by what it has traced of functions before: one node, which makes the very same call.
+
+        A capture leaves nothing in JAX's caches, unless it counts as a call: where they know nothing yet, what ``anew``
+        gives is called meanwhile.
+        """
+        recorder, (args, kwargs) = self.recorder, given
+        for function in functions:
+            if _CALLED.get(function):
+                raise refusal(function, "a capture has counted as a call of it, of which JAX knows nothing")
+        with recorder.paused(), recorder.places.suspended(), recorder.state.suspended():
+            is_known = self.is_call or is_traced(recorder.concrete(args), recorder.concrete(kwargs))
+        run = target if is_known else anew
+        return recorder.whole(target, args, kwargs, "JAX goes on with what it has traced of it", run)
 
     def _settled(self, function: Any, node: Node) -> Any:
         """The array that a value is in each call, which is relied on."""
         origin, recorder = self._origin(node), self.recorder
         if is_constant(origin):
             return recorder.attributes.constants[str(origin.target)]
-        held = [one.before for one in recorder.state.entries if origin.args[:1] == (one.slot.variable,)]
+        entries = [one for one in recorder.state.entries if origin.args[:1] == (one.slot.variable,)]
+        held = [one.before for one in entries if one.slot.is_only_read]
         if origin.target not in _READING or not held or not isinstance(held[0], jax.Array):
-            raise refusal(function, "it reads a variable that the program changes")
+            raise self.refusal(function, "it reads a variable that the program changes")
         kept = recorder.create_node("get_attr", recorder._new_constant(held[0]), (), {})
         recorder.guard(recorder.create(operator.is_, (origin, kept)), True)
         return held[0]
@@ -119,13 +156,22 @@ class TracedOnce:
 
 def refusal(function: Any, why: str) -> CaptureError:
     """The error for a function whose first trace JAX goes on with."""
+    return _refusal(CaptureError, function, why)
+
+
+def _refusal(kind: type[Kind], function: Any, why: str) -> Kind:
     name = getattr(function, "__name__", "a function")
-    return CaptureError(
+    return kind(
         f"{name} does not do what JAX has compiled of it at an earlier call",
         where=where(),
         why=f"{why}, and JAX goes on with what it compiled",
         fixes=(f"{name}.clear_cache() or jax.clear_caches() before the capture", "make the variable an argument"),
     )
+
+
+def anew(function: Any) -> Any:
+    """The same function as one that JAX has never seen."""
+    return functools.wraps(function)(lambda *args, **kwargs: function(*args, **kwargs))
 
 
 def _identity(function: Any) -> Any:

@@ -26,6 +26,7 @@ from clew.capture.recording.outputs import Outputs
 from clew.capture.recording.recorder import Pending
 from clew.frameworks.jax import calls, names, private
 from clew.frameworks.jax.array_proxy import RecordingTrace, fixed_shapes
+from clew.frameworks.jax.traced_once import anew, refusal
 from clew.frameworks.numpy.array_proxy import is_traced
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.ir.format import calls_in
@@ -322,6 +323,8 @@ def with_functions(
     recorder: JaxRecorder, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """A call of a function of JAX's that is given functions of the program: these are recorded as bodies."""
+    if any(leaf in recorder.traced_once.kept for leaf in jax.tree_util.tree_leaves((args, kwargs)) if callable(leaf)):
+        return _whole(recorder, target, args, kwargs)
     bodies: list[RecordedBody] = []
 
     def swapped(leaf: Any) -> Any:
@@ -342,6 +345,27 @@ def with_functions(
     node_args, node_kwargs = jax.tree_util.tree_map(written, (run_args, run_kwargs), is_leaf=_is_none)
     node = recorder.create_node("call_function", target, node_args, node_kwargs, is_result=True)
     return recorder.result(value, node)
+
+
+def _whole(recorder: JaxRecorder, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Such a call as a whole, because JAX goes on with what it has traced of the functions."""
+    leaves = jax.tree_util.tree_leaves((args, kwargs))
+    copies = {id(leaf): anew(leaf) for leaf in leaves if is_user_function(leaf)}
+
+    def call(*given: Any, **named: Any) -> Any:
+        given, named = jax.tree_util.tree_map(lambda leaf: copies.get(id(leaf), leaf), (given, named), is_leaf=_is_none)
+        return target(*given, **named)
+
+    def is_traced(given: tuple[Any, ...], named: dict[str, Any]) -> bool:
+        call(*given, **named)
+        pairs = [(copies[id(leaf)], leaf) for leaf in leaves if id(leaf) in copies]
+        found = [(private.traced_kinds(new), private.traced_kinds(old)) for new, old in pairs]
+        if any(new & known and new - known for new, known in found):
+            raise refusal(target, "it was given other arguments then")
+        return all(new <= known for new, known in found)
+
+    functions = [leaf for leaf in leaves if id(leaf) in copies]
+    return recorder.traced_once.whole(target, functions, (args, kwargs), is_traced, call)
 
 
 def _is_none(value: Any) -> bool:

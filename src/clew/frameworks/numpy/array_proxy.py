@@ -255,6 +255,10 @@ class TracedGeneric(_Hashed, Indexed):
     __slots__ = ()
     __hash__ = _Hashed.__hash__
 
+    def __iter__(self) -> Iterator[Any]:
+        self.recorder.show_class(self)
+        return iter(self.plain)  # which raises the error that the program would get
+
 
 class TracedPython(_Hashed, Traced):
     """A proxy of a number of Python's."""

@@ -18,6 +18,7 @@ from clew.capture.guards.variables import GuardsOfRun
 from clew.capture.recording.alternatives import Choice, Kind
 from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.list_proxies import ListProxy
+from clew.capture.recording.recorder import Pending
 from clew.capture.state.containers import SIMPLE
 from clew.capture.state.reachable import attribute_names
 from clew.frameworks.numpy.array_proxy import Reliance, relying, stand_in
@@ -110,6 +111,12 @@ def item_kind(value: Any, reliance: int) -> Any:
 
 
 @pure
+def is_list_or_tuple(value: Any) -> bool:
+    """Whether a value is a list or a tuple."""
+    return type(value) in (list, tuple)
+
+
+@pure
 def items_are(values: Any, kind: str, reliance: int) -> bool:
     """Whether all items of a list are of a kind."""
     return all(repr(item_kind(value, reliance)) == kind for value in values)
@@ -156,20 +163,26 @@ class NumpyInputs(Inputs):
 
     def takes_list(self, value: Any, name: str) -> bool:
         """Whether a list may be of any length: the program only reads it, and its items are of one kind."""
-        if self.choices is None or name not in self.choices.asked().only_read or type(value) is not list or not value:
+        if type(value) not in (list, tuple) or not value or self.choices is None:
+            return False
+        asked = self.choices.asked()
+        if name not in (asked.only_read if type(value) is list else asked.read_alike):
             return False
         if id(value) in self.recorder.objects or self.recorder.identity.is_asked:
             return False
         kinds = {repr(self.item_kind(one, Reliance.DTYPE)) for one in value}
         return len(kinds) == 1 and "None" not in kinds.pop()
 
-    def open_list(self, value: list[Any], place: Any) -> Any:
-        """The proxy of such a list."""
-        self.checks.append((notes.require_type, place, list))
+    def open_list(self, value: Any, place: Any, name: str) -> Any:
+        """The proxy of such a list, or of a tuple that the program treats like one."""
+        if self.choices is not None and name in self.choices.asked().read_alike:
+            self.checks.append((notes.require, Pending(is_list_or_tuple, (place,)), True))
+        else:
+            self.checks.append((notes.require_type, place, list))
         self.lists.append((value, place))
         for array in [leaf for leaf in leaves(value) if type(leaf) is numpy.ndarray]:
             self.recorder.rollback.watch(array)
-        made = ListProxy(value, place, self.recorder)
+        made = ListProxy(list(value), place, self.recorder)
         made.is_uniform = True
         return made
 

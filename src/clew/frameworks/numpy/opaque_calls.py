@@ -25,7 +25,7 @@ from clew.ir.source import is_hidden, is_installed, is_installed_file, user_sour
 NUMPY_FOLDER = os.path.dirname(numpy.__file__) + os.sep
 """NumPy reads and writes files for whoever calls it."""
 _LOOKED_THROUGH = ("einops", "array_api_compat", "array_api_extra")
-_OWN_WAYS = frozenset({"numpy", "clew", "torch", "jax", "tensorflow", "keras", *_LOOKED_THROUGH})
+_OWN_WAYS = frozenset({"numpy", "ml_dtypes", "clew", "torch", "jax", "tensorflow", "keras", *_LOOKED_THROUGH})
 
 
 def is_one_call(value: Any) -> bool:
@@ -93,8 +93,10 @@ def is_raised_inside(error: BaseException) -> bool:
     return is_installed(frames[-1].f_code)
 
 
-def find_island(error: BaseException, root: Any, known: Container[Any]) -> Any:
+def find_island(error: CannotFollow, root: Any, known: Container[Any]) -> Any:
     """The function that shall stay one call, so that the program need not be followed there; None if there is none."""
+    if error.island is not None:
+        return None if error.island in known else error.island
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if not is_hidden(frame.f_code)]
     installed = [frame for frame in frames if is_installed(frame.f_code)]
     own = [frame for frame in reversed(frames) if not is_installed(frame.f_code)]
@@ -122,6 +124,7 @@ def _runs(function: FunctionType, frame: FrameType) -> bool:
 
 def install(patches: Patches, islands: list[Any], functions: list[Any]) -> None:
     """Let calls of the islands be recorded as calls, from wherever they can be reached by name."""
+    islands = [one for one in islands if isinstance(one, FunctionType)]  # others are known where they are called
     if not islands:
         return
     holders = [function.__globals__ for function in (*functions, *islands)]
@@ -132,7 +135,7 @@ def install(patches: Patches, islands: list[Any], functions: list[Any]) -> None:
 
 def _modules_of(function: Any) -> Iterator[ModuleType]:
     """The loaded modules of the package of a function."""
-    package = function.__module__.partition(".")[0]
+    package = str(function.__module__).partition(".")[0]
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == package and isinstance(module, ModuleType):
             yield module

@@ -24,7 +24,7 @@ from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.opaque_calls import CannotFollow, OpaqueCall, changed_one, copies_of
 from clew.capture.recording.operators import OperatorForm
-from clew.capture.recording.recorder import Pending, Recorder
+from clew.capture.recording.recorder import Pending, Recorder, Scalar
 from clew.errors import CaptureError
 from clew.frameworks.numpy import attributes, facts
 from clew.frameworks.numpy.array_proxy import (
@@ -181,10 +181,15 @@ class NumpyRecorder(ExampleRecorder):
         return self.enter(value, _Lazy(self, value))
 
     def argument(self, value: Any) -> Any:
-        """What a node holds for a value; NumPy's own numbers, where they are constants, are literals."""
+        """What a node holds for a value; NumPy's own numbers, where they are constants, are literals. The node of an
+        array has its type, whoever has made it."""
         if isinstance(value, numpy.generic) and not is_traced(value):
             return value
-        return super().argument(value)
+        found = super().argument(value)
+        is_untyped = type(found) is Node and found.value_type is None and issubclass(type(value), Scalar)
+        if is_untyped and self.is_array(value.plain):
+            self.note_type(found, value.plain)
+        return found
 
     def node_of(self, value: Any) -> Node:
         """The node of an array that is no proxy: one that came in, or that the surroundings hold."""
@@ -503,28 +508,30 @@ class NumpyRecorder(ExampleRecorder):
                         return array
         return self.result(value, node)
 
-    def whole(self, target: Any, args: Any, kwargs: Any, opaque: str) -> Any:
-        """A call that stays one node, whatever is inside; it may write to any array that it is given."""
+    def whole(self, target: Any, args: Any, kwargs: Any, opaque: str, run: Callable[..., Any] | None = None) -> Any:
+        """A call that stays one node, whatever is inside; it may write to any array that it is given. What the capture
+        calls meanwhile is ``run``, if that is given."""
         self.check_used()
         self.check_opaque(target, opaque)
         attributes.check_arguments(self, (args, kwargs), ())
-        border = OpaqueCall(self, target, _ENDS)
-        node_args, node_kwargs = border.argument(args), border.keywords(kwargs)
-        border.begin()
         for leaf in leaves((args, kwargs)):
             if isinstance(leaf, Traced) and type(leaf.plain) is numpy.ndarray:
                 self._check_unlisted(leaf.plain)
                 self.rollback.save(leaf.plain)
                 self.folding.spoil(self.resolve(leaf.place))
-        plain_args, plain_kwargs = self.concrete((args, kwargs))
-        containers = copies_of((plain_args, plain_kwargs))
-        with self.streams.followed(), self.places.suspended():
-            value = self.perform(target, plain_args, plain_kwargs)
-        changed = changed_one(containers)
-        if changed:
-            raise cannot_follow(f"a {changed} that {target.__qualname__}, one call of the graph, is given and changes,")
-        node = self.create_node("call_function", target, node_args, node_kwargs, is_result=True)
-        border.end()
+        with self.streams.followed(), self.places.suspended(), self.state.suspended():
+            border = OpaqueCall(self, target, _ENDS)
+            node_args, node_kwargs = border.argument(args), border.keywords(kwargs)
+            border.begin()
+            plain_args, plain_kwargs = self.concrete((args, kwargs))
+            containers = copies_of((plain_args, plain_kwargs))
+            value = self.perform(run or target, plain_args, plain_kwargs)
+            changed = changed_one(containers)
+            if changed:
+                name = target.__qualname__
+                raise cannot_follow(f"a {changed} that {name}, one call of the graph, is given and changes,")
+            node = self.create_node("call_function", target, node_args, node_kwargs, is_result=True)
+            border.end()
         node.meta["opaque"] = opaque
         guard_kind(self, value, node)
         return self._given_back(value, node, args, [])

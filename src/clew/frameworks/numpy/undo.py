@@ -157,12 +157,12 @@ class NumpySupport(Support):
     def kind(self, value: Any) -> Any:
         """The class of a number; class, dtype and rank of an array."""
         plain = value.plain if is_traced(value) else value
-        return (type(plain), plain.dtype, plain.ndim) if isinstance(plain, numpy.ndarray) else type(plain)
+        return (type(plain), plain.dtype, plain.ndim) if self.recorder.is_array(plain) else type(plain)
 
     def is_data(self, value: Any) -> bool:
         """True for arrays, and for numbers that come out of them."""
         if not is_traced(value):
-            return isinstance(value, (numpy.ndarray, numpy.generic))
+            return isinstance(value, numpy.ndarray)  # a number of NumPy's was made of constants alone
         recorder = self.recorder
         return value.recorder is recorder and (
             recorder.options.dynamic or is_data(recorder.resolve(value.place), recorder)

@@ -98,7 +98,14 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
             result = fn(*args, **kwargs)
         else:
             _Capture(fn).build(args, kwargs)
-    graph, root = _until_known(fn, args, kwargs, options, Root())
+    try:
+        graph, root = _until_known(fn, args, kwargs, options, Root())
+    except ClewError:
+        raise
+    except Exception:
+        if options.keep and not unbuilt:
+            fn(*args, **kwargs)  # which raises the same error, and has done before what it does
+        raise
     if options.control_flow == "error" and any(is_control(node) for node in all_nodes(graph)):
         raise CaptureError("the program branches or loops on data", fixes=('control_flow="capture"',))
     if options.keep and not unbuilt:
@@ -387,6 +394,12 @@ class _Capture:
                     why="the graph would not add it again",
                     fixes=("return the loss",),
                 )
+        if self.inputs.is_array_written():
+            raise CaptureError(
+                "the program writes to an array of NumPy that it is given",
+                why="no operation of the graph would write to it again",
+                fixes=("write to a copy of the array", "give a tensor"),
+            )
         for held in self.wrapped:
             if held.changed() is not None:
                 raise CaptureError(
@@ -497,8 +510,8 @@ def _converted(leaf: Any) -> Any:
 
 def _is_raised_by_user(error: Exception) -> bool:
     """Whether the error comes from a ``raise`` of the program itself, also where AutoGraph has made it anew."""
-    if type(error).__module__.startswith(("tensorflow.", "keras.")):
-        return False
+    if type(error).__module__.startswith(("tensorflow.", "keras.")) or "SymbolicTensor" in str(error):
+        return False  # which only a tracing has
     lines = [line.strip() for line in str(error).splitlines()]
     places = [place for place, line in enumerate(lines) if _PLACE.match(line)]
     if "in user code:" in lines and places:

@@ -97,6 +97,8 @@ class TensorInputs(Inputs):
         self.symbols: list[tuple[Any, Any]] = []
         self.numbers: list[tuple[int, Any, Any]] = []
         self._later: list[Callable[[], None]] = []
+        self.given_arrays: list[tuple[Any, Any]] = []
+        """Arrays of NumPy among the arguments, each with a copy."""
 
     def enter(self, value: Any, place: Any, name: str) -> Any:
         """The value as the program shall see it."""
@@ -205,7 +207,19 @@ class TensorInputs(Inputs):
             self.recorder.create(require, (found, contents_of(value), text))
 
         self._later.append(write)
+        if isinstance(value, numpy.ndarray) and value.flags.writeable:
+            self.given_arrays.append((value, value.copy()))
         return value
+
+    def is_array_written(self) -> bool:
+        """Whether the program has written to an array of NumPy that it was given."""
+        return any(contents_of(array) != contents_of(copy) for array, copy in self.given_arrays)
+
+    def put_back(self) -> None:
+        """Let all containers and arrays hold what they held."""
+        super().put_back()
+        for array, copy in self.given_arrays if self.is_array_written() else ():
+            array[...] = copy
 
 
 def _open_spec(value: Any) -> Any:

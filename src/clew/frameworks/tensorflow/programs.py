@@ -87,7 +87,8 @@ def functions_behind(programs: Iterable[Any]) -> list[Any]:
     for one in programs:
         own = [getattr(type(one), name, None) for name in ("call", "__call__")] if is_part(one) else [one]
         for function in [inner for part in own if part is not None for inner in functions_of(part)]:
-            if isinstance(function, FunctionType) and not function.__module__.startswith(("tensorflow.", "keras.")):
+            home = str(function.__module__) if isinstance(function, FunctionType) else "keras."
+            if not home.startswith(("tensorflow.", "keras.")):
                 found[function] = None
     return list(found)
 

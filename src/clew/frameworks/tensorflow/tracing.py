@@ -15,6 +15,7 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
+from types import CodeType
 from typing import Any
 
 import numpy
@@ -62,6 +63,7 @@ from clew.frameworks.tensorflow.scalars import (
     traced_call,
 )
 from clew.frameworks.tensorflow.variables_around import check_bodies
+from clew.ir import interpreter
 from clew.ir.source import PACKAGE_FOLDER, SourceLine, is_hidden, is_hidden_file, is_installed_file, source_of_frame
 
 _FEATURES = (converter.Feature.ASSERT_STATEMENTS,)
@@ -117,9 +119,7 @@ class Tracing:
 
     def is_named_by_program(self) -> bool:
         """Whether the very code that looks at a traced value is the program's."""
-        code = sys._getframe(2).f_code
-        name = code.co_filename
-        return not (is_hidden(code) or is_installed_file(name) or name.startswith((_STANDARD, "<")))
+        return _is_of_program(sys._getframe(2).f_code)
 
     def rely_on_type(self, value: Traced) -> None:
         """The program asks what kind of number a value is: those that it follows from must be of the same kind."""
@@ -652,8 +652,18 @@ def _is_asked_by_user(depth: int = 2) -> bool:
     frame: Any = sys._getframe(depth - 1)
     while frame is not None and (_AUTOGRAPH in frame.f_code.co_filename or frame.f_code.co_filename.startswith(_OWN)):
         frame = frame.f_back
-    name = "" if frame is None else frame.f_code.co_filename
-    return bool(name) and not (is_hidden(frame.f_code) or is_installed_file(name) or name.startswith((_STANDARD, "<")))
+    return frame is not None and _is_of_program(frame.f_code)
+
+
+def _is_of_program(code: CodeType) -> bool:
+    """Whether code is the user's: what runs the graph of a capture that the program calls counts as the program."""
+    name = code.co_filename
+    if is_hidden(code) or is_installed_file(name):
+        return name == _INTERPRETER
+    return bool(name) and not name.startswith((_STANDARD, "<frozen", "<__array"))
+
+
+_INTERPRETER = interpreter.__file__
 
 
 def _not_converting_own(original: Any) -> Any:

@@ -172,6 +172,26 @@ def conjugate_gradient(matrix, wanted):
     return x
 
 
+@program((jax.random.key(0), X), (jax.random.key(1), Y), (jax.random.key(0), M), (jax.random.PRNGKey(3), X))
+def metropolis(key, x):
+    accepted = 0
+    for one in jax.random.split(key, 4):
+        step, decision = jax.random.split(one)
+        proposed = x + jax.random.normal(step, x.shape)
+        if jnp.log(jax.random.uniform(decision)) < (x**2).sum() - (proposed**2).sum():
+            x, accepted = proposed, accepted + 1
+    return x, accepted
+
+
+@program((X, 1e-3), (Y, 0.5), (LONG, 1e-1), (X, 10.0))
+def halved_until_small(x, tolerance):
+    rounds = 0
+    while jnp.abs(x).max() > tolerance and rounds < 30:
+        x = x * 0.5
+        rounds += 1
+    return x, rounds
+
+
 @program((X, 1.0), (Y, 2), (LONG, 0.5), (X, 1.0, 10))
 def newton(x, wanted, steps=5):
     for _ in range(steps):
@@ -241,6 +261,16 @@ def configured(x, config):
     return x * config["scale"] + config["shift"]
 
 
-SAMPLE = frozenset({"loss_with_reduction", "newton", "module_by_hand", "average_of_models", "configured"})
+SAMPLE = frozenset(
+    {
+        "metropolis",
+        "halved_until_small",
+        "loss_with_reduction",
+        "newton",
+        "module_by_hand",
+        "average_of_models",
+        "configured",
+    }
+)
 """Those that tests run; ``python -m tests.frameworks.jax.general`` runs all."""
 UNTESTED = frozenset(name for name in PROGRAMS if name in globals()) - SAMPLE

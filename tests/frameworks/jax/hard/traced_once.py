@@ -13,7 +13,7 @@ from tests.frameworks.jax.hard.ledger import LONG, M, X, Y, made, program
 CHANGES = "at an earlier call"
 
 
-@made((X,), (Y,), (X,), refused=CHANGES)
+@made((X,), (Y,), (X,))
 def jitted_function_reads_a_counter(world):
     world.scale = 1.0
     scaled = jax.jit(lambda v: v * world.scale)
@@ -26,7 +26,7 @@ def jitted_function_reads_a_counter(world):
     return step
 
 
-@made((X,), (Y,), (X,), refused=CHANGES)
+@made((X,), (Y,), (X,))
 def body_of_scan_reads_a_counter(world):
     world.scale = 1.0
 
@@ -37,6 +37,40 @@ def body_of_scan_reads_a_counter(world):
         out = lax.scan(body, 0.0, x)
         world.scale += 1
         return out
+
+    return step
+
+
+@made((X,), lambda world: setattr(world, "scale", 5.0), (X,), (LONG,), (X,))
+def jitted_function_is_called_with_others_later(world):
+    world.scale = 1.0
+    scaled = jax.jit(lambda v: v * world.scale)
+
+    def step(x):
+        out = scaled(x)
+        if out.sum() > 0:
+            world.scale += 1
+        else:
+            out = scaled(out)
+        return out
+
+    return step
+
+
+@made((X,), (Y,), lambda world: setattr(world, "scale", Y), (X,))
+def jitted_function_gives_a_nest(world):
+    world.scale = jnp.ones(3)
+
+    @jax.jit
+    def scaled(v):
+        return {"a": v * world.scale, "b": [v + 1]}
+
+    def step(x):
+        for _ in range(2):
+            found = scaled(x)
+            x = found["a"]
+        world.scale = world.scale + 1
+        return found
 
     return step
 
@@ -130,7 +164,7 @@ def jitted_anew_in_each_round(x):
     return x
 
 
-@made((X,), (Y,), (LONG,), refused=CHANGES)
+@made((X,), (Y,), (LONG,))
 def body_of_scan_was_traced_before(world):
     world.scale = 1.0
 
@@ -142,7 +176,7 @@ def body_of_scan_was_traced_before(world):
     return lambda x: lax.scan(body, 0.0, x)
 
 
-@made((X,), (Y,), (LONG,), refused=CHANGES)
+@made((X,), (Y,), (LONG,))
 def body_of_fori_loop_was_traced_before(world):
     world.scale = 1.0
 

@@ -322,12 +322,12 @@ class ArrayRecorder(NumpyRecorder):
             for fact in _FACTS:
                 self.owner.rely(fact)
 
-    def whole(self, target: Any, args: Any, kwargs: Any, opaque: str) -> Any:
+    def whole(self, target: Any, args: Any, kwargs: Any, opaque: str, run: Callable[..., Any] | None = None) -> Any:
         """A call that stays one node, whatever is inside; it may write to any array or tensor that it is given."""
         self.check_used()
         written = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         with self.streams.followed():
-            return self.owner.whole("call_function", target, target, args, kwargs, written, opaque, target)
+            return self.owner.whole("call_function", target, run or target, args, kwargs, written, opaque, target)
 
     # ---- memory --------------------------------------------------------------------------------------------------
 
