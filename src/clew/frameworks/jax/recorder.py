@@ -17,7 +17,7 @@ import jax
 import numpy
 
 from clew.capture.recording.operators import OperatorForm
-from clew.capture.recording.recorder import Pending, Recorder, Scalar
+from clew.capture.recording.recorder import Pending, Scalar
 from clew.frameworks.jax import control_flow, private, transforms
 from clew.frameworks.jax.array_proxy import (
     NativeTracer,
@@ -112,20 +112,20 @@ class JaxRecorder(NumpyRecorder):
         """The proxy of an array from outside, one for each array."""
         if not isinstance(value, jax.Array):
             return super().enter(value, place)
-        known = self.standing.get(id(value))
+        known = self.proxies.get(id(value))
         is_shared = self.identity.of_objects or not isinstance(place, (Node, Pending))
         if known is not None and known[0] is value and is_shared:
             return known[1]
         stand_in = self.result(value, place)
-        self.standing.setdefault(id(value), (value, stand_in))
+        self.proxies.setdefault(id(value), (value, stand_in))
         return stand_in
 
-    def _new_constant(self, value: Any) -> str:
+    def new_constant(self, value: Any) -> str:
         if isinstance(value, jax.Array):  # which was computed from constants, all of which are guarded
             if isinstance(value, private.Tracer):
                 raise cannot_follow("a value of a transform of JAX outside of it")
-            return Recorder._new_constant(self, value)
-        return super()._new_constant(value)
+            return self.attributes.add_constant(value)
+        return super().new_constant(value)
 
     def note_type(self, node: Node, array: Any) -> None:
         """Note dtype and shape of an array on its node."""
