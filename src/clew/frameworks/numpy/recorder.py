@@ -108,8 +108,6 @@ class NumpyRecorder(ExampleRecorder):
 
     traces_facts = True
     """Whether shapes, ranks and dtypes are values of the graph; else they are plain, and guarded by others."""
-    prints_again = False
-    """Whether the graph prints what the program prints, so that texts for people count too."""
     reliance = Reliance.NOTHING
     """What of numbers, ranks and dtypes the program may have seen."""
     sizes_of_results = False
