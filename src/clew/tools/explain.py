@@ -20,7 +20,7 @@ from rich.text import Text
 from clew.capture.bytecode.try_blocks import attempt, attempt_method
 from clew.capture.guards.notes import CHECKS
 from clew.capture.options import LEFT_OUT, Options, check_callable, given, static_names
-from clew.errors import ClewError
+from clew.errors import ClewError, counted
 from clew.ir.arguments import all_nodes
 from clew.ir.control_flow import is_control
 from clew.ir.effects import effect_of, resolve
@@ -94,7 +94,7 @@ class Explanation:
 
     def _title(self) -> str:
         if self.captured:
-            return f"{self.name} is captured: {self.nodes} nodes, {len(self.guards)} guards"
+            return f"{self.name} is captured: {counted(self.nodes, 'node')}, {counted(len(self.guards), 'guard')}"
         return f"{self.name} is not captured"
 
     def _sections(self) -> list[tuple[str, list[Row]]]:
