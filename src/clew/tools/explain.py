@@ -41,6 +41,9 @@ Row = dict[str, Any]
 _WAYS_OUT = ("take that part out of the captured program",)
 
 
+_BLOCK = ("__enter__", "__exit__")
+
+
 @dataclass(frozen=True)
 class Refusal:
     """Why there is no capture: what happened, on which line, for what reason, and the ways out."""
@@ -187,11 +190,18 @@ def _islands(graph: Graph) -> list[Row]:
 
 def _opaque(graph: Graph, aside: set[Node]) -> list[Row]:
     """The calls, also inside bodies, that the capture did not look into, or whose effect nobody knows; and why."""
-    calls = [node for node in all_nodes(graph) if node not in aside and not is_control(node)]
+    calls = [node for node in all_nodes(graph) if not (node in aside or is_control(node) or _is_of_block(node))]
     found = {node: node.meta.get("opaque", "") for node in calls if node.target not in CHECKS}
     unknown = {node: "nobody vouches for it" for node in found if effect_of(node) is Effect.UNKNOWN}
     rows = [(node, why or unknown.get(node, "")) for node, why in found.items()]
     return [{"why": why, **_call(node, node.target)} for node, why in rows if why]
+
+
+def _is_of_block(node: Node) -> bool:
+    """Whether a node makes, enters or leaves a context manager: it is followed, as a ``with`` block of the code."""
+    if node.op == "call_method" and node.target in _BLOCK:
+        return True
+    return any(user.op == "call_method" and user.target in _BLOCK for user in node.users)
 
 
 def _serving_guards(graph: Graph) -> set[Node]:
