@@ -35,6 +35,7 @@ from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node
 from clew.ir.source import SourceLine
 from clew.passes.program import graph_in
+from clew.passes.remove_prints import remove_prints
 from clew.tools.compare_torch import calls_of
 from clew.tools.interpreters import copied
 from clew.tools.snapshots import ProgramState
@@ -88,7 +89,7 @@ def decompose(
 
 def _exported(program: Any, graph: Graph, args: Any, kwargs: Any, shapes: Any, operators: Any) -> Any:
     """What torch's exporter makes of a graph of a program; the assumptions about its inputs are left out."""
-    plain = copy.deepcopy(graph)
+    plain = remove_prints(copy.deepcopy(graph))
     plain.set_guards(())
     module = program._part(plain, type(program).__name__)
     try:

@@ -32,6 +32,7 @@ from clew.ir.graph import Graph
 from clew.ir.guards import is_guard
 from clew.ir.interpreter import Interpreter
 from clew.passes.program import graph_in, opened
+from clew.passes.remove_prints import remove_prints
 
 _NEEDED, _ENGINE = ("onnx", "onnx_ir", "onnxscript"), "onnxruntime"
 _LARGEST = 2**31 - 2**20
@@ -155,9 +156,10 @@ def _refuse(graph: Graph, unchecked: bool) -> None:
 
 
 def _without_guards(graph: Graph) -> Graph:
-    """A copy without guards on computed values, and without what only they look at."""
+    """A copy without guards on computed values, without prints, and without what only they look at."""
     made = copy.deepcopy(graph)
     made.owning_module = graph.owning_module
+    remove_prints(made)
     with opened(made) as graphs:
         for one in graphs:
             for node in reversed(list(one.nodes)):

@@ -123,9 +123,9 @@ def _install_saving(patches: Patches) -> None:
 # ---- modes that a program switches for a while -----------------------------------------------------------------------
 #
 # Gradients, inference mode, autocast, and flags of back ends. Making, entering and leaving such a context manager are
-# nodes, so that the graph computes under the same modes as the program; code generation writes them as ``with`` blocks. What was on before is
-# found out when the graph runs, so that a block ends in the mode of the caller, whichever that is. A decorator does
-# nothing else than enter and leave.
+# nodes, so that the graph computes under the same modes as the program; code generation writes them as ``with`` blocks.
+# What was on before is found out when the graph runs, so that a block ends in the mode of the caller, whichever that
+# is. A decorator does nothing else than enter and leave.
 
 
 _MANAGERS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled, torch.inference_mode, torch.autocast)
