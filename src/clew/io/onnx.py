@@ -80,6 +80,7 @@ def to_onnx(
                 f"to_onnx needs {package}, which is not installed", fixes=("pip install clew[onnx]",)
             )
     graph = graph_in(captured)
+    _check_given(captured, os.fspath(path))
     _refuse(graph, unchecked)
     program = _Program(captured, _without_guards(graph), *_example(captured, args, kwargs))
     made = _exported(program, opset)
@@ -104,6 +105,19 @@ def to_onnx(
     if has_engine:
         _check(os.fspath(path), program, free)
     return Written(os.fspath(path), tuple(program.names), outputs, sizes, assumed, has_engine)
+
+
+def _check_given(captured: Any, path: str) -> None:
+    """Raise for a program or a path that nothing can be written of or to, before any work is done."""
+    framework = getattr(type(captured), "framework", "torch") or "torch"
+    if framework != "torch":
+        raise InteropError(
+            f"this is a program of {framework}, and ONNX is written of programs of torch",
+            fixes=('translate it first: clew.translate(captured, to="torch")',),
+        )
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise InteropError(f"there is no folder {folder} to write to")
 
 
 def _exported(program: _Program, opset: int | None) -> Any:
