@@ -533,7 +533,12 @@ def depends_on_data(xp: Any, *args: Any, **kwargs: Any) -> Any:
 # ---- facts -----------------------------------------------------------------------------------------------------------
 
 NUMPY.add("attribute.shape", lambda xp, x: x.shape)
-NUMPY.add("attribute.ndim", lambda xp, x: x.ndim)
+
+
+@NUMPY.row("attribute.ndim")
+def ndim(xp: Any, x: Any) -> Any:
+    """The number of axes; keys of random numbers that were split are a list."""
+    return 1 if isinstance(x, list) else x.ndim
 
 
 @NUMPY.row("attribute.size", "size")
