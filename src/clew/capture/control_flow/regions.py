@@ -490,11 +490,12 @@ class Regions:
         opened = type(iterable) is range and site in self.progress.opened
         return isinstance(iterable, Iteration) or is_dynamic or opened
 
-    def is_reduced(self, number: int, kind: str, function: Any, iterable: Any) -> bool:
-        """Whether ``sum`` or its like over this is a loop of the graph; of numbers, ``max`` and ``min`` are calls."""
+    def is_reduced(self, number: int, kind: str, function: Any, iterable: Any, is_whole: bool = False) -> bool:
+        """Whether ``sum`` or its like over this is a loop of the graph; ``max`` and ``min`` of a ``whole`` list of
+        numbers are calls."""
         is_list = isinstance(iterable, (ListProxy, TupleProxy))
         items = list(self.recorder.concrete(iterable)) if is_list and self._is_on() else []
-        is_call = bool(items) and kind in ("max", "min") and all(type(item) in (int, float) for item in items)
+        is_call = is_whole and kind in ("max", "min") and {type(item) for item in items} in ({int}, {float})
         return is_own(function, kind) and not is_call and self.is_open_ended(number, iterable)
 
     def give_up(self, number: int, why: str) -> None:

@@ -205,7 +205,8 @@ class Choices:
             return FLAGS
         if not self.guesses and type(value) is not str:
             return []
-        is_optional = self.guesses and name in self.asked().optional
+        asked = self.asked()
+        is_optional = self.guesses and (name in asked.optional or (value is None and name in asked.falsy))
         none = [NONE] if is_optional else []
         if value is None and is_optional:
             array = self.kinds.array_kind(name, self.tried.guesses.get(name, 0))

@@ -133,6 +133,17 @@ class ListProxy(list[Any]):
         return list.__getitem__(self, index)
 
 
+def extreme(function: Callable[..., Any], values: Any) -> Any:
+    """``max`` or ``min`` of a list of any length that holds numbers of one class; None for anything else."""
+    if type(values) is not ListProxy or not values.is_whole:
+        return None
+    recorder, items = values.recorder, values.recorder.concrete(values)
+    kinds = {type(item) for item in items}
+    if len(kinds) != 1 or not kinds <= {int, float}:
+        return None
+    return recorder.result(function(items), recorder.create(function, (recorder.argument(values),)))
+
+
 _FREE = frozenset({"append", "extend", "__add__", "__getitem__", "__class__", "__new__", "__init__", "__getattribute__",
                    "__setattr__", "__delattr__", "__dir__", "__doc__", "__init_subclass__", "__subclasshook__",
                    "__class_getitem__"})  # fmt: skip
