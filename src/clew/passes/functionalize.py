@@ -69,8 +69,8 @@ def remaining_writes(program: Any) -> list[Remaining]:
 
     An empty list is the promise that every other node only computes: ``copy_`` into an input or attribute stands right
     before other state is set and the output, and what is written is never read again. Calls of layers that keep
-    statistics, of functions that nobody vouched for and assignments of attributes are no writes into arrays, and are not
-    listed.
+    statistics, of functions that nobody vouched for and assignments of attributes are no writes into arrays: they are
+    not listed.
     """
     graph = graph_in(program)
     with opened(program) as graphs:

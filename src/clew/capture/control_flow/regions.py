@@ -518,7 +518,7 @@ class Regions:
         node = self.recorder.resolve(iterable.place)
         found = self.recorder.create(list, (node,))
         self.recorder.guard(self.recorder.create(len, (found,)), len(iterable.items))
-        return self.recorder.result(iterable.items, found)
+        return self.recorder.result(self.recorder.apart(iterable.items), found)
 
     def _walk_of(self, numbers: range, example: Any = None) -> Iteration:
         """A range of plain numbers as what a node walks."""
@@ -536,6 +536,10 @@ class Regions:
             return True
         self._begun.add(site)
         return bool(self.recorder.truth(node, True, is_data=True, is_fixed=True))
+
+    def _first_of(self, example: Any, node: Node) -> Any:
+        """The first item of a list that a node gives."""
+        return self.recorder.result(self.recorder.apart(example), self.recorder.create(first_item, (node,)))
 
     def loop_over(
         self,
@@ -574,7 +578,7 @@ class Regions:
             if not self._has_items(site, self.recorder.create(has_items, (node,))):
                 return outcome
             try:
-                is_over = outcome.take(body(self.recorder.result(example, self.recorder.create(first_item, (node,)))))
+                is_over = outcome.take(body(self._first_of(example, node)))
             except CaptureError as error:  # it may be that the items were taken out before
                 raise Abandon(site, one_line(error)) from error
             if is_over:

@@ -24,7 +24,7 @@ from clew.capture.guards import notes
 from clew.capture.guards.function_equality import FunctionFingerprint, cells_of, has_fingerprint
 from clew.capture.guards.notes import Variable, expression_of
 from clew.capture.location import MISSING
-from clew.capture.recording.alternatives import Choice, Choices, has
+from clew.capture.recording.alternatives import Choice, Choices, Kind, has
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import ListProxy, StateListProxy
 from clew.capture.recording.recorder import Pending, Recorder
@@ -301,6 +301,10 @@ class Inputs:
                 found[key] = self.enter(values[key], at, name) if choice is None else choice
         self.dicts.append(found)
         return found
+
+    def kind_left(self, value: Any) -> Kind | None:
+        """The kind of what a run has left where nothing was, with a value to run with; None if it is not followed."""
+        return None
 
     def takes_list(self, value: Any, name: str) -> bool:
         """Whether a list may be of any length: the program only reads it, and its items are of one kind."""

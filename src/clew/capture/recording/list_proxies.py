@@ -75,7 +75,7 @@ class ListProxy(list[Any]):
     def _tied(self, item: Any, place: Any) -> Any:
         recorder = self.recorder
         node = recorder.create(operator.getitem, (recorder.resolve(self.place), place))
-        return recorder.result(recorder.concrete(item), node)
+        return recorder.result(recorder.apart(recorder.concrete(item)), node)
 
     def length(self) -> Any:
         """The length, as a number of the graph."""
@@ -199,7 +199,7 @@ class TupleProxy(tuple[Any, ...]):
             recorder.hooks.check_piece(node, "what an array was taken apart to is looked at inside")
             recorder.guard(recorder.create(len, (node,)), len(parts))
             items = [recorder.create(operator.getitem, (node, place)) for place in range(len(parts))]
-            self.fixed = tuple(map(recorder.result, parts, items))
+            self.fixed = tuple(map(recorder.result, recorder.apart(parts), items))
         return self.plain
 
 
@@ -249,7 +249,7 @@ class IteratorProxy:
         if not recorder.open:
             return items[place]
         node = recorder.create(item_at, (recorder.argument(self.values), recorder.argument(position)))
-        return recorder.result(recorder.concrete(items[place]), node)
+        return recorder.result(recorder.apart(recorder.concrete(items[place])), node)
 
 
 # ---- lists that a program only appends to ----------------------------------------------------------------------------

@@ -119,6 +119,16 @@ class TorchInputs(ExampleInputs):
         is_plain = type(value) is torch.Tensor and not vars(value)
         return Kind("array", is_tensor, (), value) if is_plain and self.examples else None
 
+    def kind_left(self, value: Any) -> Kind | None:
+        """The kind of what a run has left where nothing was, with a value to run with; None if it is not followed."""
+        plain = self.recorder.concrete(value)
+        if type(plain) in (int, float):
+            return None if self.is_plain(type(plain)) else self.number_kind(plain)
+        if type(value) is not torch.Tensor or vars(value):
+            return None
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            return Kind("array", is_tensor, (), value.detach().clone().requires_grad_(value.requires_grad))
+
     def entered(self, value: Any, place: Any) -> Any:
         """The proxy of a number or a tensor."""
         if not isinstance(value, torch.Tensor):
