@@ -34,7 +34,7 @@ from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.capture.state.writes import Writes
-from clew.errors import CaptureError, ClewError
+from clew.errors import CaptureError, ClewError, as_cause
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
 from clew.frameworks.tensorflow import autograph as autograph_operators
 from clew.frameworks.tensorflow.effects import drop_unused
@@ -342,7 +342,7 @@ class _Capture:
             raise
         except Exception as error:
             if tracing.refusal is not None:
-                raise tracing.refusal from error
+                raise tracing.refusal from as_cause(error)
             if tracing.wanted and not tracing.builds:
                 raise tracing.restart(tracing.wanted) from error
             if _is_raised_by_user(error) and not tracing.failed_inside:
@@ -354,7 +354,7 @@ class _Capture:
                 f"TensorFlow cannot trace this program: {type(error).__name__}: {_first_lines(error)}",
                 why="it needs the values of tensors, or something else that a graph cannot hold",
                 fixes=("use functions of tf, which AutoGraph follows", "give other arguments"),
-            ) from error
+            ) from as_cause(error)
 
     # ---- the state of Python -------------------------------------------------------------------------------------
 
