@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import numpy
 
+from clew.capture.control_flow.runtime import before_question
 from clew.capture.recording.operators import OperatorForm
 from clew.capture.recording.outputs import rebuild, rebuild_mapping
 from clew.capture.recording.recorder import Pending, Recorder, Scalar
@@ -64,6 +65,8 @@ class JaxRecorder(NumpyRecorder):
     traces_facts = False
 
     prints_again = True
+
+    branches_in_functions = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -551,6 +554,14 @@ class JaxRecorder(NumpyRecorder):
         answer = self.perform(bool, (traced,), {})
         asks_data = self.options.dynamic or is_data(self.resolve(traced.place), self)
         return self.truth(traced.place, answer, asks_data, True)
+
+    def truth(self, place: Any, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
+        """The program asks whether a value is true. Inside of a function that JAX was handed the question has one answer
+        for all that JAX does with the function: Python's own `if` is written there, or it is guarded."""
+        if is_data and self.open and self.bodies.is_in_function:
+            self.has_seen_class = True  # an array in the place of a number may be traced there, and have no truth
+            before_question(self)
+        return super().truth(place, answer, is_data, is_fixed)
 
     def forced(self, function: Callable[..., Any], traced: Any) -> Any:
         """Python wants a plain number: the capture relies on it from now on."""
