@@ -556,8 +556,8 @@ class JaxRecorder(NumpyRecorder):
         return self.truth(traced.place, answer, asks_data, True)
 
     def truth(self, place: Any, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
-        """The program asks whether a value is true. Inside of a function that JAX was handed the question has one answer
-        for all that JAX does with the function: Python's own `if` is written there, or it is guarded."""
+        """The program asks whether a value is true. Inside of a function that JAX was handed the question has one
+        answer for all that JAX does with the function: Python's own `if` is written there, or it is guarded."""
         if is_data and self.open and self.bodies.is_in_function:
             self.has_seen_class = True  # an array in the place of a number may be traced there, and have no truth
             before_question(self)

@@ -138,7 +138,7 @@ def cache_by_key():
 
 @made(KIND, (A,), (B,), (LONG,), (A,))
 def memoised_by_size():
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def window(size):
         return np.hanning(size)
 
