@@ -26,6 +26,7 @@ from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.variables import WatchedVariables, may_count
 from clew.capture.options import Options
+from clew.capture.python.files import refuse_held
 from clew.capture.python.listener import CHANGES, Listener
 from clew.capture.recording.inputs import bind
 from clew.capture.state.containers import SIMPLE, follows
@@ -299,6 +300,7 @@ class _Capture:
         tracing = self.tracing
         tracing.notes.fixed_streams = self.is_function
         self._watch()
+        refuse_held(self.state.memory.outside_functions, self.surroundings.line_naming(""))
         try:
             owners = {id(one): one for one in (*self.objects, *self.parts)}.values()
             around = [value for _, value in self.surroundings.values()]
