@@ -555,13 +555,13 @@ def _name_of(key: tuple[str, Any]) -> str:
 def _locals() -> tuple[list[Any], list[Any]]:
     """The modules of a framework in the outermost of the running functions, which stay there while others come and go,
     and then the other variables that only one of these functions sees, and the arguments of the program."""
-    rows = []
-    for frame in _running(sys._getframe(2)):
+    frames = list(_running(sys._getframe(2)))
+    staying = [value for value in variables_of(frames[-2]).values() if _is_module(value)] if len(frames) > 1 else []
+    known, inner = set(map(id, staying)), list[Any]()
+    for frame in frames:
         shared = {*frame.f_code.co_cellvars, *frame.f_code.co_freevars}
-        rows.append([value for name, value in variables_of(frame).items() if name not in shared])
-    staying = [value for value in rows[-2] if _is_module(value)] if len(rows) > 1 else []
-    outermost = [value for value in rows[-2] if not _is_module(value)] if len(rows) > 1 else []
-    return staying, [value for row in (*rows[:-2], outermost, *rows[-1:]) for value in row]
+        inner += [value for name, value in variables_of(frame).items() if name not in shared and id(value) not in known]
+    return staying, inner
 
 
 def _is_module(value: Any) -> bool:
