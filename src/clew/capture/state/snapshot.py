@@ -368,12 +368,13 @@ class Snapshot:
 
 
 class _Cells:
-    """Variables of closures, with what they held."""
+    """Variables of closures, with what they held; those that held nothing stand apart, for a look at them fails."""
 
     def __init__(self) -> None:
         self._filled: list[CellType] = []
         self._held: list[Any] = []
-        self._unfilled: list[CellType] = []
+        self._unfilled: list[tuple[int, CellType]] = []
+        """Each with how many filled ones were met before it."""
 
     def copy(self) -> _Cells:
         """The same, to be added to."""
@@ -385,22 +386,23 @@ class _Cells:
         """Keep what a cell holds, which is the answer."""
         held = Location(cell, "").get()
         if held is MISSING:
-            self._unfilled.append(cell)
+            self._unfilled.append((len(self._filled), cell))
         else:
             self._filled.append(cell)
             self._held.append(held)
         return held
 
     def moved(self) -> list[tuple[CellType, Any, Any]]:
-        """The cells that hold another object: cell, what it held and what it holds."""
+        """The cells that hold another object, as they were met: cell, what it held and what it holds."""
         try:
             now = list(map(_IN_CELL, self._filled))
         except ValueError:  # one of them is empty
             now = [Location(cell, "").get() for cell in self._filled]
-        rows = zip(self._filled, self._held, now, strict=True)
+        rows = zip(itertools.count(1), self._filled, self._held, now, strict=False)
         found = list(itertools.compress(rows, map(operator.is_not, now, self._held)))
-        filled = ((cell, MISSING, Location(cell, "").get()) for cell in self._unfilled)
-        return [*found, *(row for row in filled if row[2] is not MISSING)]
+        filled = ((place, cell, MISSING, Location(cell, "").get()) for place, cell in self._unfilled)
+        found += [row for row in filled if row[3] is not MISSING]
+        return [row[1:] for row in sorted(found, key=operator.itemgetter(0))]
 
 
 _IN_CELL = operator.attrgetter("cell_contents")
