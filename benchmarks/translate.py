@@ -17,7 +17,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest import mock
 
@@ -35,17 +35,17 @@ from clew.translate.check import difference
 from clew.translate.program import conversion
 
 VARIED = ("values", "batch", "length")
-JUDGED = ("translated", "refused", "WRONG", "failed", "timeout")
+JUDGED = ("translated", "can be", "refused", "WRONG", "failed", "timeout")
 GRACE = 20
 
 
-def examine(name: str, to: str, seconds: int) -> dict[str, Any]:
-    """Everything that is found out about one architecture."""
+def examine(name: str, to: str, seconds: int, dry_run: bool = False) -> dict[str, Any]:
+    """Everything that is found out about one architecture; with ``dry_run`` only what would be refused."""
     row: dict[str, Any] = {"name": name, "to": to, "outcome": "skipped"}
     start = time.monotonic()
     try:
         with time_limit(seconds), torch.no_grad():
-            _examine(name, to, row)
+            _examine(name, to, row, dry_run)
     except TimeLimit as error:
         row |= {"outcome": "timeout" if "class" in row else "skipped", "reason": str(error)}
     except Exception as error:
@@ -55,24 +55,35 @@ def examine(name: str, to: str, seconds: int) -> dict[str, Any]:
     return row
 
 
-def _examine(name: str, to: str, row: dict[str, Any]) -> None:
+def _examine(name: str, to: str, row: dict[str, Any], dry_run: bool) -> None:
     found = runnable(TransformersSuite(), name, row)
     if found is None:
         return
     args, kwargs = found.make(EXAMPLE)
+    start = time.monotonic()
     try:
         captured = clew.trace(found.model, args, kwargs)
     except CaptureError as error:
         row["reason"] = f"not captured: {first_line(error)}"
         return
-    row["class"] = type(found.model).__name__
+    row["class"], row["capture_s"] = type(found.model).__name__, _since(start)
+    start = time.monotonic()
     refusals = clew.translate(captured, to, dry_run=True)
-    if to == "jax" and any("jax_enable_x64" in one.reason for one in refusals):
-        row["bits"] = 64
-        with _wide():
+    is_wide = to == "jax" and any("jax_enable_x64" in one.reason for one in refusals)
+    row |= {"bits": 64} if is_wide else {}
+    with _wide() if is_wide else nullcontext():
+        refusals = clew.translate(captured, to, dry_run=True) if is_wide else refusals
+        row["translate_s"] = _since(start)
+        if refusals:
+            row |= {"outcome": "refused", "refusals": [str(one) for one in refusals]}
+        elif dry_run:
+            row["outcome"] = "can be"
+        else:
             _translate(found, captured, to, row)
-        return
-    _translate(found, captured, to, row)
+
+
+def _since(start: float) -> float:
+    return round(time.monotonic() - start, 1)
 
 
 @contextmanager
@@ -88,10 +99,6 @@ def _wide() -> Iterator[None]:
 
 
 def _translate(found: Any, captured: Any, to: str, row: dict[str, Any]) -> None:
-    refusals = clew.translate(captured, to, dry_run=True)
-    if refusals:
-        row |= {"outcome": "refused", "refusals": [str(one) for one in refusals]}
-        return
     try:
         made = clew.translate(captured, to)
     except TranslationError as error:
@@ -192,11 +199,11 @@ def _compiled(made: Any) -> Callable[..., Any] | None:
     return run
 
 
-def _prepare(to: str, seconds: int) -> Callable[[str], dict[str, Any]]:
+def _prepare(to: str, seconds: int, dry_run: bool) -> Callable[[str], dict[str, Any]]:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    return functools.partial(examine, to=to, seconds=seconds)
+    return functools.partial(examine, to=to, seconds=seconds, dry_run=dry_run)
 
 
 def summary(rows: list[dict[str, Any]]) -> str:
@@ -253,6 +260,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--to", default="jax", help="the target framework")
     parser.add_argument("--step", type=int, default=1, help="every Nth architecture")
     parser.add_argument("--again", nargs="+", metavar="OUTCOME", default=[], help="measure these outcomes again")
+    parser.add_argument("--first", type=int, default=0, help="the first architecture, from which --step counts")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only what is refused; run nothing (use other --results)"
+    )
     parser.add_argument("--seconds", type=int, default=120, help="the time limit of each architecture")
     return parser.parse_args()
 
@@ -266,8 +277,10 @@ def main() -> None:
         for (to, name), row in resumable.read(chosen.results, "to", "name").items()
         if to == chosen.to and row["outcome"] not in chosen.again
     }
-    names = chosen.only or [name for name in TransformersSuite().names()[:: chosen.step] if name not in done]
-    work = functools.partial(_prepare, chosen.to, chosen.seconds)
+    names = chosen.only or [
+        name for name in TransformersSuite().names()[chosen.first :: chosen.step] if name not in done
+    ]
+    work = functools.partial(_prepare, chosen.to, chosen.seconds, chosen.dry_run)
     resumable.measure(names, work, chosen, chosen.seconds + GRACE, {"to": chosen.to})
     rows = list(resumable.read(chosen.results, "to", "name").values())
     chosen.table.write_text(markdown(rows))

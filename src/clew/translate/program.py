@@ -18,10 +18,11 @@ import numpy
 
 from clew.capture.bytecode.try_blocks import attempt, attempt_method
 from clew.capture.control_flow.raising import raise_error
-from clew.capture.state.slots import ROOT, assign
+from clew.capture.state.slots import ROOT, assign, has_attribute
 from clew.errors import CaptureError, MissingFramework
 from clew.frameworks import PACKAGES
 from clew.ir.arguments import all_nodes, bodies_of, nested_graphs
+from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.ir.guards import Call, Guard, guard
 from clew.ir.guests import guest, package_of
@@ -168,6 +169,8 @@ _BY_DATA = (
 
 def _fails_by_data(function: Any, args: list[Any]) -> bool:
     """Whether the numbers that arrays hold may tell if a call fails."""
+    if function is operator.getitem and not any(isinstance(leaf, Node) for leaf in leaves_of(args[1:])):
+        return False  # plain places: the sizes tell
     name = getattr(function, "__module__", None) or "", getattr(function, "__name__", str(function))
     is_of_arrays = any(isinstance(leaf, Node) and isinstance(leaf.value_type, ArrayType) for leaf in leaves_of(args))
     return is_of_arrays and any(one in ".".join(name) for one in _BY_DATA)
@@ -195,13 +198,24 @@ def _without_attempts(graph: Graph) -> None:
 def _observed(program: Any, graph: Graph, shared: Program) -> dict[Node, Any]:
     """What nodes give for the example, where that is plain."""
     example = vars(program).get("_example")
-    if example is None or shared.assigned:
+    if example is None:
         return {}
     try:
         args, kwargs = example.call(gone)
     except Gone:
         return {}
-    return observe(graph, shared.constants, args, kwargs, shared.source)
+    root = graph.owning_module
+    before = {path: resolve(root, path) for path in shared.assigned if has_attribute(root, path)}
+    if len(before) < len(shared.assigned):
+        return {}  # it makes attributes that are not there yet
+    held = copy.deepcopy(list(before.values()))
+    with shared.source.undisturbed(root):
+        try:
+            return observe(graph, shared.constants, args, kwargs, shared.source)
+        finally:
+            for (path, value), earlier in zip(before.items(), held, strict=True):
+                assign(root, path, value)
+                shared.source.restore(value, earlier)
 
 
 def _examples(program: Any) -> dict[str, Any]:

@@ -123,6 +123,8 @@ def div(xp: Any, x: Any, y: Any, *, rounding_mode: Any = None) -> Any:
     """A quotient, which is rounded where that is asked for."""
     if rounding_mode == "floor":
         return floor_divide(xp, x, y)
+    if rounding_mode == "trunc" and isinstance(x, (int, Number)) and isinstance(y, (int, Number)):
+        return _of_numbers(xp, x, y)
     if rounding_mode == "trunc":
         x, y = computed(xp, x, y)
         if xp.wanted.dtype in _FLOATS:
@@ -131,6 +133,14 @@ def div(xp: Any, x: Any, y: Any, *, rounding_mode: Any = None) -> Any:
         return xp.where((xp.remainder(x, y) != 0) & ((x < 0) != (y < 0)), whole + 1, whole)
     x, y = computed(xp, x, y)
     return x / y
+
+
+def _of_numbers(xp: Any, x: Any, y: Any) -> Any:
+    """The quotient of two plain numbers, as an array that is known to hold it."""
+    quotient = xp.writer.operate(int, xp.writer.operate(operator.truediv, x, y))
+    made = xp.as_array(quotient, xp.wanted.dtype)
+    made.plain = quotient
+    return made
 
 
 @TORCH.row("floor_divide", "operator.floordiv")
@@ -387,11 +397,8 @@ def clamp_max(xp: Any, x: Any, max: Any) -> Any:
     return clamp(xp, x, max=max)
 
 
-@TORCH.row("where")
-def where(xp: Any, condition: Any, x: Any = None, y: Any = None) -> Any:
+def where(xp: Any, condition: Any, x: Any, y: Any) -> Any:
     """Items of the one or the other."""
-    if x is None:
-        raise Untranslatable("how many items torch.where gives depends on the data")
     x, y = computed(xp, x, y)
     if not isinstance(x, Array) and not isinstance(y, Array):
         x = xp.as_array(x, xp.wanted.dtype)

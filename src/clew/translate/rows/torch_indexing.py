@@ -44,6 +44,12 @@ def _cut_to(xp: Any, x: Array, index: Array, axis: int) -> Array:
     return x if all(one == slice(None) for one in cut) else x[tuple(cut)]
 
 
+@TORCH.row("_dynamo._trace_wrapped_higher_order_op.ModIndex.apply")
+def mod_index(xp: Any, x: Array, indices: Any) -> Any:
+    """Items by an array for each of the first axes, as the masks of attention ask for them."""
+    return x[checked_index(xp, tuple(indices))]
+
+
 @TORCH.row("index_select")
 def index_select(xp: Any, x: Array, dim: int, index: Array) -> Any:
     """Items along an axis, by their numbers."""

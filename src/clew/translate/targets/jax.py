@@ -38,6 +38,7 @@ class JaxNamespace(Namespace):
     framework = "jax"
     library = jnp
     jits = True
+    vmap = staticmethod(jax.vmap)
 
     def dtype(self, name: str) -> str:
         if jax.config.read("jax_enable_x64"):
@@ -151,6 +152,10 @@ class JaxNamespace(Namespace):
 
     def _nn(self, function: Any, x: Array, **kwargs: Any) -> Array:
         made: Array = self.writer.call(function, x, **kwargs)
+        return made
+
+    def complex_of(self, real: Array, imag: Array) -> Array:
+        made: Array = self.writer.call(jax.lax.complex, real, imag)
         return made
 
     def one_hot(self, x: Array, classes: Any, dtype: str) -> Array:

@@ -85,6 +85,11 @@ class NumpyNamespace(Namespace):
 
     # ---- our own functions -------------------------------------------------------------------------------------------
 
+    def complex_of(self, real: Array, imag: Array) -> Array:
+        pairs = self.stack([real, imag], axis=-1)
+        dtype = "complex64" if real.dtype == "float32" else "complex128"
+        return self.writer.method("view", pairs, self.dtype_object(dtype))[..., 0]  # type: ignore[no-any-return]
+
     def erf(self, x: Array) -> Array:
         if _ERF is None:
             raise Untranslatable("numpy has no error function; SciPy has one: pip install scipy")
