@@ -192,3 +192,35 @@ def test_an_attribute_of_an_object_is_refused() -> None:
 
     refused = clew.translate(clew.trace(fn, (torch.ones(3),)), "jax", dry_run=True)
     assert [one.reason for one in refused] == ["it reads an object around the program, which it sets an attribute of"]
+
+
+def test_no_key_is_asked_for_where_nobody_uses_what_is_drawn() -> None:
+    class Dropped(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            left_out = self.training and bool(torch.rand([]) < 0.5)
+            chance = torch.rand([])
+            return x if left_out or (self.training and chance < 0.1) else x * 2
+
+    made = translated(Dropped().eval(), torch.ones(3))
+    assert not made.needs_key
+
+
+def test_a_branch_that_is_not_taken_may_write() -> None:
+    class Masked(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = x * 2
+            if self.training:
+                y[:, 0] = y[:, 1]
+            return y + x
+
+    translated(Masked().eval(), torch.ones(3, 2))
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_scattered_reductions(reduce: str, include_self: bool) -> None:
+    def fn(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        return x.scatter_reduce(1, index, source, reduce=reduce, include_self=include_self)
+
+    made = translated(fn, torch.randn(2, 5), torch.tensor([[0, 1, 1], [4, 4, 4]]), torch.randn(2, 3))
+    same(made, fn, torch.randn(2, 5), torch.tensor([[2, 2, 2], [0, 1, 2]]), torch.randn(2, 3))

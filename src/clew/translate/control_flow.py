@@ -198,12 +198,14 @@ def _numbered(name: str) -> Iterator[str]:
 def _branch(translator: Translator, node: Node, branch: Branch) -> Any:
     predicate = translator.arguments(branch.predicate)
     operands = list(translator.arguments(branch.operands))
-    places = sorted({place for body in branch.bodies for place in written_inputs(translator, body)})
-    _check_aliases(translator, branch.operands, places)
     if isinstance(predicate, Array) and predicate.plain is not None:
         predicate = predicate.plain
     if not isinstance(predicate, Value):
-        return _inlined(translator, branch.bodies[0 if predicate else 1], operands, node, branch.operands)
+        taken = branch.bodies[0 if predicate else 1]
+        _check_aliases(translator, branch.operands, written_inputs(translator, taken))
+        return _inlined(translator, taken, operands, node, branch.operands)
+    places = sorted({place for body in branch.bodies for place in written_inputs(translator, body)})
+    _check_aliases(translator, branch.operands, places)
     if isinstance(predicate, Opaque) and not _is_maybe(predicate):
         raise Untranslatable(predicate.reason or "a branch on a value of which nothing is known")
     only = _are_given(operands)

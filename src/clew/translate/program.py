@@ -34,7 +34,7 @@ from clew.translate.guards import enter_guards, entry_constants, entry_guards
 from clew.translate.nests import stands_for
 from clew.translate.observed import observe
 from clew.translate.refusals import Refusal, error_of
-from clew.translate.translator import Program, Translator, assigned_paths
+from clew.translate.translator import Program, Translator, assigned_paths, read_paths
 from clew.translate.values import Array
 from clew.translate.writer import Writer, leaves_of, mapped, nodes_of
 
@@ -138,6 +138,7 @@ def _attempt(program: Any, graph: Graph, knows: Any, target: Any, namespace: Any
     shared.refusals += refusals
     shared.examples = _examples(program)
     shared.assigned = assigned_paths((prepared, *nested_graphs(prepared)))
+    shared.read_paths = read_paths((prepared, *nested_graphs(prepared)))
     shared.observe = lambda: _observed(program, prepared, shared)
     result = _Outermost(shared, prepared)
     if shared.refusals:
@@ -256,6 +257,7 @@ class _Outermost:
         self.written.output(nodes_of(mapped(result, translator.spelled)))
         if not program.refusals:
             _erase_unused(self.written)
+            self._forget_key()
             self.written.set_guards(tuple(entry_guards(graph, self.inputs, self.written, translator)))
 
     def _enter(self, translator: Translator, graph: Graph) -> None:
@@ -268,6 +270,12 @@ class _Outermost:
             made = given[0] if given else self.written.placeholder(str(node.target))
             self.inputs[node] = made
             translator.env[node] = self.program.source.constant(fixed[node]) if node in fixed else value
+
+    def _forget_key(self) -> None:
+        """Ask for no key where nobody uses what is drawn, as in layers that are only left out in training."""
+        if self.key is not None and not self.key.users:
+            self.written.erase_node(self.key)
+            self.key, self.draws = None, 0
 
     def _rebind(self, value: Array, new: Any) -> None:
         made = self.writer.namespace.cast(new, value.dtype)

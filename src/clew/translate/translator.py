@@ -69,6 +69,8 @@ class Program:
         self.notes: dict[str, None] = {}
         self.assigned: set[str] = set()
         """The attributes that the program sets."""
+        self.read_paths: set[str] = set()
+        """The attributes that the program reads."""
         self.versions: dict[str, Any] = {}
         """The arrays that attributes are after what was written so far."""
         self.kinds: dict[type, None] = {}
@@ -434,6 +436,8 @@ class Translator:
 
     def _fact(self, node: Node, args: Any) -> Any:
         """What the source's own types tell: dtypes and devices."""
+        if getattr(node.target, "__name__", "") in self.source.implied and args and isinstance(args[0], Array):
+            return _IMPLIED
         if node.target is getattr and isinstance(node.args[0], Node):
             name, kind = node.args[1], node.args[0].value_type
             if name == "dtype" and isinstance(kind, ArrayType):
@@ -584,6 +588,9 @@ class Translator:
 
     def _assign(self, node: Node, args: Any, kwargs: Any) -> Any:
         _, path, value, *_ = args
+        is_plain = not any(isinstance(leaf, Value) or self.source.is_array(leaf) for leaf in leaves_of(value))
+        if is_plain and not isinstance(value, (bool, int, float)) and path not in self.program.read_paths:
+            return None  # a plain attribute that the program does not read, which is the original's own
         if self.writer.rebind.__name__ == "_cannot_rebind":
             raise Untranslatable("it sets an attribute inside of a branch or a loop")
         if path not in self.program.state and path not in self.program.params:
@@ -625,7 +632,7 @@ class Translator:
     def _guard(self, node: Node, args: Any, kwargs: Any) -> Any:
         told = guard_of(node)
         value = args[0]
-        if told.test == "untouched" or (told.test == "array" and isinstance(value, Array)):
+        if value is _IMPLIED or told.test == "untouched" or (told.test == "array" and isinstance(value, Array)):
             return None
         if not isinstance(value, Value):
             if not told.holds(value) and value != self.source.constant(told.expected):
@@ -688,6 +695,10 @@ class Translator:
     }  # fmt: skip
 
 
+_IMPLIED = object()
+"""The answer to a question whose answer follows from the dtypes and ranks of the inputs, which are guarded."""
+
+
 class _Mode:
     """A block that switches gradients on or off, or does nothing (None)."""
 
@@ -715,6 +726,11 @@ REFUSED = "it was refused before"
 
 def stand_in() -> None:
     """In graphs that are never run: the place of what was refused."""
+
+
+def read_paths(graphs: Iterable[Graph]) -> set[str]:
+    """The attributes that a program reads."""
+    return {str(node.target) for graph in graphs for node in graph.find_nodes(op="get_attr")}
 
 
 def assigned_paths(graphs: Iterable[Graph]) -> set[str]:
