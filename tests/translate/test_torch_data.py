@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch import nn
 
 import clew
 from clew import tree
+from clew.errors import EqualItemsWarning
 
 
 def as_jax(value: Any) -> Any:
@@ -224,3 +226,32 @@ def test_scattered_reductions(reduce: str, include_self: bool) -> None:
 
     made = translated(fn, torch.randn(2, 5), torch.tensor([[0, 1, 1], [4, 4, 4]]), torch.randn(2, 3))
     same(made, fn, torch.randn(2, 5), torch.tensor([[2, 2, 2], [0, 1, 2]]), torch.randn(2, 3))
+
+
+def test_a_program_that_gives_other_results_when_it_is_compiled_is_not_compiled() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        if torch.compiler.is_compiling() or bool((x > 5).any()):
+            return x * 3
+        return x * 2
+
+    x = torch.randn(3)
+    made = translated(fn, x)
+    assert any("gives other results for the example then" in one for one in made.notes)
+    with pytest.raises(clew.GuardError, match="asks whether a compiler traces it"):
+        compiled(made, x)
+    made.guards.drop(kind="mode")
+    numpy.testing.assert_allclose(compiled(made, x), 3 * x.numpy(), rtol=1e-6)
+
+
+def test_equal_items_at_the_end_of_a_topk_are_warned_of() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x.topk(2, dim=-1).indices
+
+    made = translated(fn, torch.tensor([[3.0, 1.0, 2.0]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made(jnp.array([[1.0, 4.0, 1.0, 5.0]]))
+        made(jnp.array([[5.0, -jnp.inf, -jnp.inf]]))
+        compiled(made, torch.ones(2, 3))
+    with pytest.warns(EqualItemsWarning, match="of equal items topk takes the first ones.*1 times here .*x.topk"):
+        made(jnp.array([[1.0, 4.0, 4.0, 4.0], [1.0, 2.0, 3.0, 4.0]]))

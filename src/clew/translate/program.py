@@ -29,7 +29,8 @@ from clew.ir.guests import guest, package_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.passes.program import graph_in
-from clew.translate.check import Gone, check_example, gone
+from clew.translate.check import Gone, check_example, compiled_difference, gone
+from clew.translate.equal_items import warn_of_equal_items
 from clew.translate.guards import enter_guards, entry_constants, entry_guards
 from clew.translate.nests import stands_for
 from clew.translate.observed import observe
@@ -59,7 +60,28 @@ def translate(program: Any, to: str, *, dry_run: bool = False, check: bool = Tru
         raise error_of(name, to, found)
     if check:
         check_example(program, made, *conversion(source, to))
+        _check_compiled(program, made, source, to)
     return made
+
+
+def _check_compiled(program: Any, made: Any, source: str, to: str) -> None:
+    """Let a program not be compiled that gives other results then than in plain calls, as its original does."""
+    plain = getattr(importlib.import_module(TARGETS[to]), "PLAIN", None)
+    if plain is None:
+        return
+    told = compiled_difference(program, made, *conversion(source, to), plain[1])
+    if told:
+        reason = (
+            "the original asks whether a compiler traces it, and gives other results for the example then "
+            f"({told}); translated.guards.drop(kind='mode') gives those"
+        )
+        _never_compiled(made, plain[1], reason)
+        made.notes = (*made.notes, f"it runs, but cannot be compiled: {reason}")
+
+
+def _never_compiled(made: Any, is_compiling: Any, reason: str) -> None:
+    never = Guard(Call(is_compiling, ()), "equals", False, "mode", None, reason, "no compiler traces the program")
+    made._graph.set_guards((never, *made._graph.guards.entry))
 
 
 def check_pair(source: str, to: str) -> None:
@@ -115,9 +137,7 @@ def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, 
         if others:
             return None, others
         told = "; ".join(dict.fromkeys(map(str, refusals)))
-        reason = f"what compiled calls do in the original cannot be carried over: {told}"
-        never = Guard(Call(is_compiling, ()), "equals", False, "mode", None, reason, "no compiler traces the program")
-        made._graph.set_guards((never, *made._graph.guards.entry))
+        _never_compiled(made, is_compiling, f"what compiled calls do in the original cannot be carried over: {told}")
         made.notes = (*made.notes, f"it runs, but cannot be compiled: {told}")
     if made is not None:
         made.translated_from = source
@@ -317,6 +337,7 @@ _KEPT = (
     assign,
     guard,
     raise_error,
+    warn_of_equal_items,
     operator.setitem,
     numpy.add.at,
     numpy.multiply.at,
