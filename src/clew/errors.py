@@ -61,6 +61,11 @@ def a_or_an(value: object) -> str:
     return f"an {name}" if name[0] in "aeioAEIO" or name.startswith("nd") else f"a {name}"
 
 
+def counted(count: int, what: str) -> str:
+    """A number of things, for messages: "1 guard", "2 guards"."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 class GraphError(ClewError, RuntimeError):
     """A graph, or an edit of one, that breaks a rule of the IR."""
 

@@ -165,10 +165,10 @@ def _picked(recorder: ExampleRecorder, items: Any, place: Any) -> Any:
 def _getstate(
     recorder: ExampleRecorder, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    standing = StreamState(recorder.perform(original, (), {}))
+    state = StreamState(recorder.perform(original, (), {}))
     target, given = (draw, ("getstate",)) if stream is None else (draw_from, (recorder.argument(stream), "getstate"))
-    standing.node, standing.recorder = recorder.create(target, given), recorder
-    return standing
+    state.node, state.recorder = recorder.create(target, given), recorder
+    return state
 
 
 def _setstate(

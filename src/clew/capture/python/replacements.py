@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import BuiltinFunctionType, FrameType, FunctionType, MethodType
 from typing import Any
 
+from clew.capture.bytecode.statements import is_redirected
 from clew.capture.patches import Patches, Stock
-from clew.capture.python import clocks, files, imported_names, random_numbers, system
+from clew.capture.python import clocks, files, imported_names, printing, random_numbers, system
+from clew.capture.python.callers import is_of_program
 from clew.capture.python.listener import Listener, listening
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.opaque_calls import CannotFollow
@@ -27,7 +29,7 @@ _FUNCTIONS = (BuiltinFunctionType, MethodType)
 
 
 def _replace_in_python(patches: Patches) -> None:
-    for part in (clocks, random_numbers, system, files):
+    for part in (clocks, random_numbers, system, files, printing):
         part.install(patches)
     imported_names.replace_in_importers(patches)
 
@@ -100,9 +102,17 @@ class RecordingListener(Listener):
     fixes = ('keep the function that does it as one call: clew.wrap("its_name") at module level',)
     kind = CannotFollow
 
+    def __init__(self, recorder: ExampleRecorder) -> None:
+        super().__init__(recorder)
+        self._prints = printing.Prints(recorder)
+
     def is_listening(self) -> bool:
         """Whether the program itself runs now, and not the inside of a recorded call."""
         return self.recorder.running and not self.recorder.depth
+
+    def prints(self, frame: FrameType | None) -> printing.Prints | None:
+        """The graph prints what the program's own code prints, but for what the program may read again."""
+        return None if is_redirected() or not is_of_program(self.caller(frame)) else self._prints
 
     def clock(self, name: str, value: Any) -> Any:
         """The graph reads the clock again."""

@@ -63,7 +63,7 @@ def bind(
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise ExampleMismatch(
-            f"the example does not fit {signature}: {error}",
+            f"the example does not fit {_name_of(target)}{signature}: {error}",
             fixes=("give the arguments of one call: args=(...), kwargs={...}",),
         ) from None
     code = _code_with(target, signature)
@@ -91,6 +91,12 @@ def bind(
     if inputs.choices is not None:
         inputs.choices.is_open = False
     return _as_passed(signature, bound, len(args))
+
+
+def _name_of(target: Any) -> str:
+    """The name of a program in front of its parameters."""
+    name = str(getattr(target, "__qualname__", ""))
+    return "" if "<" in name else name
 
 
 def _choice(inputs: Inputs, value: Any, node: Node, parameter: inspect.Parameter) -> Choice | None:

@@ -468,7 +468,7 @@ class Recorder:
         if node is not None:
             return node
         known = self.attributes.paths.get(id(value))
-        path = known[0] if known is not None and known[1] is value else self._new_constant(value)
+        path = known[0] if known is not None and known[1] is value else self.new_constant(value)
         return self.attribute_node(path, value)
 
     def attribute_node(self, path: str, value: Any = None) -> Node:
@@ -480,7 +480,7 @@ class Recorder:
             self.note_type(node, value)
         return node
 
-    def _new_constant(self, value: Any) -> str:
+    def new_constant(self, value: Any) -> str:
         return self.attributes.add_constant(value)
 
     # ---- recording -----------------------------------------------------------------------------------------------

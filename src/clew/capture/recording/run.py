@@ -292,10 +292,12 @@ class ExampleRun:
         self.surroundings.put_back_streams()
 
     def _commit(self) -> None:
-        """Let what the run did stay done."""
+        """Let what the run did stay done, and show what it wanted to show."""
         settled = partial(plain, self.recorder)
         self.state.commit(settled)
         self.inputs.commit(settled)
+        for act in self.recorder.acts:
+            act()
 
     def _undone(self) -> list[Any]:
         """All that has a ``put_back``, in the order in which it is put back."""

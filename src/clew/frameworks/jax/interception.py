@@ -7,7 +7,6 @@ go through; what is not jitted comes to the trace as primitives.
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import functools
 import io
@@ -30,7 +29,6 @@ from clew.frameworks.jax.array_proxy import TracedJaxArray
 from clew.frameworks.jax.recorder import JaxRecorder
 from clew.frameworks.jax.traced_once import anew
 from clew.frameworks.jax.types import kind_of
-from clew.ir.source import is_hidden
 
 Current: TypeAlias = Callable[[], "JaxRecorder | None"]
 
@@ -80,7 +78,6 @@ def install(patches: Patches, current: Current, surroundings: Surroundings) -> N
         patches.in_dict(vars(place), name, noted(functools.partial(_calling_back, current=current)))
     for place, name in _TELLING:
         patches.in_dict(vars(place), name, noted(functools.partial(_telling, current=current)))
-    patches.in_dict(vars(builtins), "print", functools.partial(_printing, current=current))
     for kind in (jax.custom_jvp, jax.custom_vjp, jax.numpy.ufunc, private.ScalarMaker):
         patches.on_class(kind, "__call__", functools.partial(_calling, current=current))
     patches.in_dict(private.JIT_MODULE, private.INFER, functools.partial(_inferring, current=current))
@@ -154,23 +151,11 @@ def _telling(original: Callable[..., Any], current: Current) -> Callable[..., An
         recorder = current()
         if recorder is None or not recorder.open or recorder.depth:
             return original(*args, **kwargs)
-        return recorder.acting(original, args, kwargs)
+        recorder.acts.append(functools.partial(original, *recorder.concrete(args), **recorder.concrete(kwargs)))
+        return recorder.tell(original, recorder.argument(args), recorder.argument(kwargs))
 
     call.__clew_original__ = original  # type: ignore[attr-defined]
     return call
-
-
-@functools.cache
-def _printing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
-    def show(*args: Any, **kwargs: Any) -> None:
-        recorder = current()
-        is_program = recorder is not None and recorder.running and not is_hidden(sys._getframe(1).f_code)
-        if recorder is None or not is_program or recorder.depth or not recorder.open or kwargs.get("file") is not None:
-            original(*args, **kwargs)
-            return
-        recorder.acting(original, args, kwargs)
-
-    return show
 
 
 @functools.cache

@@ -17,7 +17,7 @@ import jax
 import numpy
 
 from clew.capture.recording.operators import OperatorForm
-from clew.capture.recording.recorder import Pending, Recorder, Scalar
+from clew.capture.recording.recorder import Pending, Scalar
 from clew.frameworks.jax import control_flow, private, transforms
 from clew.frameworks.jax.array_proxy import (
     NativeTracer,
@@ -59,8 +59,6 @@ class JaxRecorder(NumpyRecorder):
 
     traces_facts = False
 
-    prints_again = True
-
     def __init__(self) -> None:
         super().__init__()
         self.trace = RecordingTrace(self, private.current_trace())
@@ -68,9 +66,6 @@ class JaxRecorder(NumpyRecorder):
         self.open_rules: list[tuple[Any, str]] = []
         """The functions with derivatives of their own whose rules are being recorded, and their names."""
         self.traced_once = TracedOnce(self)
-        self.acts: list[tuple[Callable[..., Any], Any, Any]] = []
-        """What the program has shown or told, if the run counts: see ``acting``."""
-
         self.has_seen_class = False
         """Whether the program may have seen of which class a number is."""
 
@@ -112,20 +107,20 @@ class JaxRecorder(NumpyRecorder):
         """The proxy of an array from outside, one for each array."""
         if not isinstance(value, jax.Array):
             return super().enter(value, place)
-        known = self.standing.get(id(value))
+        known = self.proxies.get(id(value))
         is_shared = self.identity.of_objects or not isinstance(place, (Node, Pending))
         if known is not None and known[0] is value and is_shared:
             return known[1]
         stand_in = self.result(value, place)
-        self.standing.setdefault(id(value), (value, stand_in))
+        self.proxies.setdefault(id(value), (value, stand_in))
         return stand_in
 
-    def _new_constant(self, value: Any) -> str:
+    def new_constant(self, value: Any) -> str:
         if isinstance(value, jax.Array):  # which was computed from constants, all of which are guarded
             if isinstance(value, private.Tracer):
                 raise cannot_follow("a value of a transform of JAX outside of it")
-            return Recorder._new_constant(self, value)
-        return super()._new_constant(value)
+            return self.attributes.add_constant(value)
+        return super().new_constant(value)
 
     def note_type(self, node: Node, array: Any) -> None:
         """Note dtype and shape of an array on its node."""
@@ -271,12 +266,11 @@ class JaxRecorder(NumpyRecorder):
         made_array = any(isinstance(leaf, jax.Array) for leaf in leaves_of(value))
         return self.record("call_function", function, args, kwargs) if made_array else value
 
-    def acting(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A call that only shows or tells something: the graph makes it, the capture does not."""
+    def tell(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record a call that only shows or tells something; a transform of JAX might make it as often as it likes."""
         if not self.is_recording():
             raise cannot_follow(f"{function.__name__} inside of a transform of JAX that is not recorded")
-        self.create_node("call_function", function, self.argument(args), self.argument(kwargs))
-        self.acts.append((function, self.concrete(args), self.concrete(kwargs)))
+        super().tell(function, args, kwargs)
 
     def settled(self, value: Any) -> Any:
         """A value with the numbers in it relied on."""

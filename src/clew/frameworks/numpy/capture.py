@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Callable
-from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -34,7 +33,6 @@ from clew.capture.recording import numbers
 from clew.capture.recording.alternatives import Choices
 from clew.capture.recording.inputs import bind
 from clew.capture.recording.opaque_calls import CannotFollow
-from clew.capture.recording.recorder import Recorder
 from clew.capture.recording.run import ExampleRun, Findings, Given
 from clew.capture.state.reachable import behind, signature_of
 from clew.capture.state.slots import Slot
@@ -184,8 +182,8 @@ class Run(ExampleRun):
     def _prepared(self, given: Given) -> Given:
         """The arguments right before the program gets them."""
         args, kwargs = given
-        standing = constructors.standing
-        return tuple(map(standing, args)), {name: standing(value) for name, value in kwargs.items()}
+        replaced = constructors.replacement_of
+        return tuple(map(replaced, args)), {name: replaced(value) for name, value in kwargs.items()}
 
     def _check_raised(self, error: Exception) -> None:
         """Raise another error if this one is not the program's own."""
@@ -246,7 +244,7 @@ class Run(ExampleRun):
         entry.write(self.after_inputs, self._owners(), reliance, least_ranks)
         entry.write_choices([one for run in runs for one in run.inputs.chosen()], reliance, least_ranks)
         self._read_values(graph)
-        self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
+        self.recorder.folding.fold(graph, self.recorder.attributes.add_constant)
 
     def is_read_again(self, value: Any) -> bool:
         """Whether a value is an array: one that an attribute holds is read at each call."""

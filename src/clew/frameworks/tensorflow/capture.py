@@ -575,6 +575,11 @@ class TensorflowListener(Listener):
             frame = frame.f_back
         return frame
 
+    def prints(self, frame: FrameType | None) -> None:
+        """What is printed as the program is traced would be printed once only."""
+        if self.hears(frame):
+            raise self._tracing.refuse("the program prints", "it would do so once, in the capture", "use tf.print")
+
     def has_stream(self, stream: Any) -> bool:
         """Whether a stream is one from around the program."""
         return any(stream is own for own in self._surroundings.python_streams())

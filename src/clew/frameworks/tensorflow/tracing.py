@@ -7,7 +7,6 @@ gave. What the run would do once and the original at each call, printing say, is
 
 from __future__ import annotations
 
-import builtins
 import contextvars
 import functools
 import os
@@ -22,7 +21,6 @@ import numpy
 import tensorflow as tf
 from tensorflow.python.autograph.core import converter
 from tensorflow.python.autograph.impl import api as autograph_api
-from tensorflow.python.autograph.operators import py_builtins
 from tensorflow.python.framework import constant_op, func_graph, ops, random_seed, tensor_conversion_registry
 from tensorflow.python.framework import tensor as tensor_module
 from tensorflow.python.ops import custom_gradient, resource_variable_ops
@@ -324,10 +322,8 @@ def _install(patches: Patches) -> None:
     patches.in_dict(vars(tensor_conversion_registry), "convert", _converting_numbers)
     patches.in_dict(vars(constant_op), "_constant_impl", _constants_of_numbers)
     autograph.install(patches, _current.get)
-    patches.in_dict(vars(builtins), "print", _refusing_prints)
     patches.in_dict(vars(autograph_api), "is_autograph_artifact", _not_converting_own)
     patches.in_dict(vars(autograph_api), "_convert_actual", _checking_variables)
-    patches.in_dict(py_builtins.BUILTIN_FUNCTIONS_MAP, "print", _refusing_prints)
 
 
 def _checking_variables(original: Any) -> Any:
@@ -629,19 +625,6 @@ def _iterating(original: Any) -> Any:
         return iter(tf.unstack(tensor))
 
     return __iter__
-
-
-def _refusing_prints(original: Any) -> Any:
-    """What is printed as the program is traced would be printed once only."""
-
-    @functools.wraps(original)
-    def printed(*args: Any, **kwargs: Any) -> Any:
-        tracing = _current.get()
-        if tracing is None:
-            return original(*args, **kwargs)
-        raise tracing.refuse("the program prints", "it would do so once, in the capture", "use tf.print")
-
-    return printed
 
 
 def _is_asked_by_user(depth: int = 2) -> bool:

@@ -36,7 +36,7 @@ from clew.capture.recording.alternatives import Choices
 from clew.capture.recording.inputs import bind
 from clew.capture.recording.opaque_calls import CannotFollow, Unseen
 from clew.capture.recording.outputs import plain
-from clew.capture.recording.recorder import Recorder, Scalar
+from clew.capture.recording.recorder import Scalar
 from clew.capture.recording.run import ExampleRun, Given, LibraryTracers
 from clew.capture.recording.run import Findings as RunFindings
 from clew.capture.recording.unused_calls import drop_unused
@@ -540,7 +540,7 @@ class Run(ExampleRun):
         entered = [] if self.modules is None else self.modules.entered
         entry.write(self.after_inputs, [*entered, *self.module_calls.entered.items()])
         self._read_values(graph)
-        sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
+        sources = self.recorder.folding.fold(graph, self.recorder.attributes.add_constant)
         if sources is not None:
             entry.constants(sources, self.after_inputs)
 

@@ -21,7 +21,6 @@ from clew.capture.guards.notes import expression_of
 from clew.capture.guards.variables import NEVER, GuardsOfRun
 from clew.capture.recording.alternatives import Kind
 from clew.capture.recording.inputs import Inputs
-from clew.capture.recording.recorder import Recorder
 from clew.capture.state.containers import is_of_library
 from clew.capture.state.reachable import compares_objects
 from clew.codegen.guards import by_equality
@@ -281,14 +280,14 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         if not tensor.is_inference():  # those have none
             self._attribute(self.graph.get_attr(path), "_version", tensor._version)
         if not tensor.is_meta and type(tensor) in PLAIN_TENSORS:
-            kept = Recorder._new_constant(self.recorder, tensor.detach().clone())
+            kept = self.recorder.attributes.add_constant(tensor.detach().clone())
             same = self.graph.call_function(torch.equal, (self.graph.get_attr(path), self.graph.get_attr(kept)))
             self._require(same, True, f"{path} holds what it held")
 
     def _same_items(self, path: str, array: Any) -> None:
         """An array must hold what it held."""
         if type(array) is numpy.ndarray:
-            kept = Recorder._new_constant(self.recorder, array.copy())
+            kept = self.recorder.attributes.add_constant(array.copy())
             same = self.graph.call_function(same_items, (self.graph.get_attr(path), self.graph.get_attr(kept)))
             self._require(same, True, f"{path} holds what it held")
 

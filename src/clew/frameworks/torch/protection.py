@@ -231,7 +231,7 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
     rollback.watch(tensors)
     undo, kept = Undo(), list(map(Kept, plan.trainers))
     streams = [*plan.streams, *(leaf for leaf in given if type(leaf) is random.Random)]
-    standing = [(stream, stream.getstate()) for stream in streams]
+    states = [(stream, stream.getstate()) for stream in streams]
     for tensor in tensors:
         rollback.save(tensor)
         if plan.gradients:
@@ -245,7 +245,7 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
     except undone as error:
         for trainer in reversed(kept):
             trainer.put_back()
-        for stream, state in standing:
+        for stream, state in states:
             stream.setstate(state)
         undo.run()
         rollback.put_back()

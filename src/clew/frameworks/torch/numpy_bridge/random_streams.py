@@ -49,7 +49,7 @@ class Streams(random_streams.Streams):
     )  # fmt: skip
     making = ("default_rng", "RandomState")
     seeding = random_streams.SEEDING
-    standing = ("get_state", "set_state")
+    state_access = ("get_state", "set_state")
     recorder: TorchRecorder
 
     def record(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
