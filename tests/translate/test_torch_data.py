@@ -255,3 +255,11 @@ def test_equal_items_at_the_end_of_a_topk_are_warned_of() -> None:
         compiled(made, torch.ones(2, 3))
     with pytest.warns(EqualItemsWarning, match="of equal items topk takes the first ones.*1 times here .*x.topk"):
         made(jnp.array([[1.0, 4.0, 4.0, 4.0], [1.0, 2.0, 3.0, 4.0]]))
+
+
+def test_functions_of_mathematical_physics() -> None:
+    def fn(x: torch.Tensor) -> Any:
+        small = torch.sigmoid(x)
+        return torch.erfinv(small), torch.erfc(x), torch.lgamma(small), torch.digamma(small), torch.special.i0e(x)
+
+    translated(fn, torch.randn(5))

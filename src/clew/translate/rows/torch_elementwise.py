@@ -349,6 +349,26 @@ def rsqrt(xp: Any, x: Any) -> Any:
     return xp.rsqrt(xp.to_wanted(x))
 
 
+_SPECIAL = {
+    "erfinv": "erfinv", "erfc": "erfc", "lgamma": "gammaln", "special.gammaln": "gammaln", "digamma": "digamma",
+    "special.psi": "digamma", "i0": "i0", "special.i0e": "i0e", "special.i1": "i1", "special.i1e": "i1e",
+    "special.ndtr": "ndtr", "special.ndtri": "ndtri", "special.log_ndtr": "log_ndtr", "special.entr": "entr",
+}  # fmt: skip
+"""torch's functions of mathematical physics, and their names in SciPy."""
+
+
+def _of_physics(name: str) -> Any:
+    def row(xp: Any, x: Array) -> Any:
+        return xp.to_wanted(xp.special(name, xp.to_wanted(x)))
+
+    return row
+
+
+for _name, _scipy in _SPECIAL.items():
+    for _full in {_name, f"special.{_name.removeprefix('special.')}"}:
+        TORCH.add(_full, _of_physics(_scipy))
+
+
 @TORCH.row("erf", "special.erf")
 def erf(xp: Any, x: Any) -> Any:
     """The error function."""

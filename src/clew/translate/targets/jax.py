@@ -230,6 +230,9 @@ class JaxNamespace(Namespace):
     def erfc(self, x: Array) -> Array:
         return self._nn(jax.scipy.special.erfc, x)
 
+    def special(self, name: str, x: Array) -> Array:
+        return self._nn(getattr(jax.scipy.special, name), x)
+
     # ---- random numbers ----------------------------------------------------------------------------------------------
 
     def draw(self, kind: str, shape: tuple[Any, ...], dtype: str, **given: Any) -> Array:

@@ -482,6 +482,10 @@ class Namespace:
         """One less the error function, also where that is close to one."""
         raise Untranslatable(f"{self.framework} has no complementary error function")
 
+    def special(self, name: str, x: Array) -> Array:
+        """A function of mathematical physics, by its name in SciPy."""
+        raise Untranslatable(f"{self.framework} has no {name}")
+
     def tape(self) -> Any:
         """The target's record of what it computes, from which it takes slopes; None if it has functions for that."""
         return None

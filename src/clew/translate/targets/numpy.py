@@ -165,6 +165,12 @@ class NumpyNamespace(Namespace):
         places = (..., *(slice(None, None, step) for step in steps))
         return self.at_set(wide, places, x)
 
+    def special(self, name: str, x: Array) -> Array:
+        if _ERF is None:
+            raise Untranslatable(f"numpy has no {name}; SciPy has one: pip install scipy")
+        made: Array = self.writer.call(getattr(importlib.import_module("scipy.special"), name), x)
+        return made
+
     def erfc(self, x: Array) -> Array:
         if _ERFC is None:
             raise Untranslatable("numpy has no error function; SciPy has one: pip install scipy")

@@ -438,6 +438,13 @@ class TensorflowNamespace(Namespace):
         found = self.writer.call(function, x if last else self.moveaxis(x, axis, -1), **given)
         return found if last else self.moveaxis(found, -1, axis)  # type: ignore[no-any-return]
 
+    def special(self, name: str, x: Array) -> Array:
+        function = getattr(tf.math, {"gammaln": "lgamma"}.get(name, name), None)
+        if function is None:
+            raise Untranslatable(f"tensorflow has no {name}")
+        made: Array = self.writer.call(function, x)
+        return made
+
     def nonzero_places(self, x: Array, count: int) -> tuple[Array, ...]:
         node = self.writer.node("call_function", tf.where, (x,))
         found = self.writer.wrap(node, Spec((count, x.ndim), "int64"), False)
