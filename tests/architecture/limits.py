@@ -41,7 +41,6 @@ IDEAS = {
     "translate.observed": "a run of the original of its own",
     "translate.rows.torch_recurrent": "one kind of rows",
     "translate.sources.torch_decompositions": "torch's tracer and its decompositions",
-    "translate.equal_items": "what generated code calls when it runs",
     "translate.rows.torch_by_data": "one kind of rows",
     "translate.rows.torch_complex": "one kind of rows",
     "translate.rows.torch_linalg": "one kind of rows",
