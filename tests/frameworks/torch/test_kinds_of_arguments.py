@@ -1,4 +1,4 @@
-"""Arguments of torch programs that may be of another kind: lists of any length, None or a tensor, state of a first call."""
+"""Arguments that may be of another kind: lists of any length, None or a tensor, state that the first call sets."""
 
 from __future__ import annotations
 
