@@ -223,7 +223,8 @@ class Regions:
             recorder.paths is not None
             and recorder.open
             and not recorder.depth
-            and not (recorder.bodies.is_in_function or recorder.identity.is_asked)
+            and (recorder.branches_in_functions or not recorder.bodies.is_in_function)
+            and not recorder.identity.is_asked
         )
 
     def _snapshot(self, site: ConstructSite) -> Snapshot:

@@ -48,6 +48,13 @@ def before_guard(recorder: Recorder, is_on_data: bool) -> None:
         regions.before_guard(is_on_data)
 
 
+def before_question(recorder: Recorder) -> None:
+    """A function that was handed to another one asks for the truth of a value: perhaps it can be rewritten."""
+    regions = current.get()
+    if regions is not None and regions.recorder is recorder:
+        regions.before_question()
+
+
 def before_fact(recorder: Recorder) -> None:
     """The program asks for a dtype: perhaps in a branch, whose function can be rewritten."""
     regions = current.get()

@@ -379,7 +379,7 @@ class Run(ExampleRun):
             raise Restart
         if count_of_global_hooks() != self._global_hooks:
             raise CaptureError("the program adds hooks to all modules, or takes some away, for its next call")
-        self.rollback.check_unseen()
+        self.rollback.check_unseen(self._line())
         self.open_files.check()
         self.recorder.trainers.check()
         self.recorder.caches.check()

@@ -188,13 +188,14 @@ class Rollback:
         for keep in self.keepers:
             keep(tensor, find_region)
 
-    def check_unseen(self) -> None:
-        """Raise if the program changed something that no node of the graph changes."""
+    def check_unseen(self, where: str) -> None:
+        """Raise if the program, which stands ``where``, changed something that no node of the graph changes."""
         recorder = self.recorder
         assert recorder is not None, "a run has one"
         if recorder.streams.moved_unseen():
             raise CaptureError(
                 "the program draws random numbers from Python or NumPy",
+                where=where,
                 why="they would be frozen in the graph",
                 fixes=("use torch's random numbers", "pass the random value as an argument"),
             )
