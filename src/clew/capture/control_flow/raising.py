@@ -77,7 +77,7 @@ def record_text(recorder: Recorder, template: str, values: list[Any]) -> Node:
 def shown(recorder: Recorder, value: Any) -> Any:
     """A value as the argument of a node that makes text of it: a shape is one, and not a plain tuple."""
     made = recorder.argument(value)
-    is_plain = not isinstance(value, tuple) or type(value) is tuple or hasattr(value, "_fields")
+    is_plain = not isinstance(value, tuple) or value.__class__ is tuple or hasattr(value, "_fields")
     return made if is_plain else recorder.create(value.__class__, (made,))
 
 

@@ -85,6 +85,11 @@ class NumpyNamespace(Namespace):
 
     # ---- our own functions -------------------------------------------------------------------------------------------
 
+    def complex_of(self, real: Array, imag: Array) -> Array:
+        pairs = self.stack([real, imag], axis=-1)
+        dtype = "complex64" if real.dtype == "float32" else "complex128"
+        return self.writer.method("view", pairs, self.dtype_object(dtype))[..., 0]  # type: ignore[no-any-return]
+
     def erf(self, x: Array) -> Array:
         if _ERF is None:
             raise Untranslatable("numpy has no error function; SciPy has one: pip install scipy")
@@ -159,6 +164,12 @@ class NumpyNamespace(Namespace):
         wide = self.zeros((*front, first, *sizes), dtype=self.dtype_object(x.dtype))
         places = (..., *(slice(None, None, step) for step in steps))
         return self.at_set(wide, places, x)
+
+    def special(self, name: str, x: Array) -> Array:
+        if _ERF is None:
+            raise Untranslatable(f"numpy has no {name}; SciPy has one: pip install scipy")
+        made: Array = self.writer.call(getattr(importlib.import_module("scipy.special"), name), x)
+        return made
 
     def erfc(self, x: Array) -> Array:
         if _ERFC is None:
