@@ -171,8 +171,8 @@ class ExampleRun:
             self.regions.check()
             self._check()
             self.found = self.state.changed()
-            kinds = {slot.key: self.inputs.kind_left(slot.variable.get()) for slot in self.found}
-            self.findings.left |= {key: kind.value for key, kind in kinds.items() if kind is not None}
+            for slot in self.found:
+                self._note_left(slot)
             done = not self.found and self._finish_path(self.result)
             if done and not self._has_several_paths():
                 self.finish([self])
@@ -188,6 +188,12 @@ class ExampleRun:
             self._leave(stays or (self.settings.keep and self.raised and self.first is None))
         if not done:
             self._start_over()
+
+    def _note_left(self, slot: Slot) -> None:
+        """Note what the run has left in a place that it has changed."""
+        kind = self.inputs.kind_left(slot.variable.get())
+        if kind is not None:
+            self.findings.left[slot.key] = kind.value
 
     def _raise_explained(self, error: Exception) -> None:
         """Raise the error that ended the run, or a clearer one, after which nothing of the run stays done."""

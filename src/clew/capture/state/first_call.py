@@ -59,12 +59,14 @@ def first_call_change(state: State) -> FirstCallChange | None:
 def choose_first_call(state: State, choices: Choices | None) -> None:
     """Ask whether places that came in without a guard are still None; all are, or none is. In a run of a later call
     what an earlier one has left there enters."""
-    found = [] if choices is None else [
+    if choices is None or not choices.tried.left:
+        return
+    found = [
         (index, entry, kind)
         for index, entry in enumerate(state.entries)
         if entry.before is None and (kind := choices.kind_left(entry.slot)) is not None
     ]
-    if choices is None or not found:
+    if not found:
         return
     recorder = choices.recorder
     nodes = [entry.slot.read(recorder.graph) for _, entry, _ in found]

@@ -545,10 +545,12 @@ class Run(ExampleRun):
         entry.module = self.module
         entered = [] if self.modules is None else self.modules.entered
         entry.write(self.after_inputs, [*entered, *self.module_calls.entered.items()])
-        if self.recorder.relied.hashed and any(run.inputs.lists or run.inputs.chosen() for run in runs):
+        open_inputs = [run.inputs for run in runs if run.inputs.lists or run.inputs.kinds_chosen]
+        if self.recorder.relied.hashed and open_inputs:
             self.findings.tells_tensors_apart = True
             raise Restart
-        entry.write_choices(run.inputs for run in runs)
+        if open_inputs:
+            entry.write_choices(open_inputs)
         self._read_values(graph)
         sources = self.recorder.folding.fold(graph, self.recorder.attributes.add_constant)
         if sources is not None:

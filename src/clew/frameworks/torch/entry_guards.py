@@ -266,7 +266,8 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         """
         with self.graph.inserting_before(after._next):
             self._inputs()
-            self._lists()
+            if self.inputs.lists:
+                self._lists()
             self._gradients()
             ran = self.surroundings.ran(self.recorder.code.executed.values())
             names = self.surroundings.names(self.recorder.code.executed.values())
@@ -343,8 +344,8 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def write_choices(self, runs: Iterable[TorchInputs]) -> None:
         """Guard what the program relies on of tensors that may be of another kind, where their kind is known."""
-        facts = self._facts_of_items()
         found = {one.marker: (one, inputs) for inputs in runs for one in inputs.chosen()}
+        facts = self._facts_of_items() if found else ()
         for marker, (one, inputs) in found.items():
             assert marker is not None
             node, told = one.node, _told_by(inputs.kinds_chosen[id(one.chosen.value)], facts)
