@@ -186,6 +186,10 @@ class TraceWarning(UserWarning):
     """Something that a trace froze as it was, and that the graph will not follow when it changes."""
 
 
+class EqualItemsWarning(UserWarning):
+    """A translated program took some of several equal items, where its source may take others."""
+
+
 class SymbolicValueError(TraceError, TypeError):
     """A symbolic value was asked for a concrete number: int(), float(), range(), ``**``."""
 

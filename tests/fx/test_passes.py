@@ -148,11 +148,8 @@ def test_net_minimizer(load):
 def test_legalize_graph_and_names(load):
     common = load("passes.tools_common")
     traced = load().symbolic_trace(Block())
-    names = [
-        common.get_node_target(dict(traced.named_modules()), node)
-        for node in traced.graph.nodes
-        if node.op in common.CALLABLE_NODE_OPS
-    ]
+    names = [common.get_node_target(dict(traced.named_modules()), node) for node in traced.graph.nodes
+             if node.op in common.CALLABLE_NODE_OPS]
     assert names[:2] == ["torch.nn.modules.linear.Linear", "torch.relu"]
     relu = next(node for node in traced.graph.nodes if node.target is torch.relu)
     relu.prepend(next(node for node in traced.graph.nodes if node.op == "output"))

@@ -16,7 +16,7 @@ from clew.errors import GraphError
 from clew.ir.pickling import Missing, Record, dumps, loads, record_class
 
 ROOT = Path(__file__).parents[2]
-SCRIPT = """
+SCRIPT = '''
 import collections, dataclasses, pickle, sys, torch, clew
 
 SCALE = 2.0
@@ -51,8 +51,8 @@ pickle.dump(captured, open(folder + "/captured.pkl", "wb"))
 torch.save(captured, folder + "/captured.pt")
 captured.to_folder(folder + "/written", "Written")
 torch.save((x, net(x)[0].value), folder + "/expected.pt")
-"""
-LOADING = """
+'''
+LOADING = '''
 import pickle, sys, torch, clew
 
 sys.path.insert(0, sys.argv[1])
@@ -72,8 +72,8 @@ for captured in (
     again = pickle.loads(pickle.dumps(captured)) if hasattr(captured, "graph") else captured
     assert torch.equal(again(x)[0].value, expected)
 print("equal")
-"""
-MODELS = """
+'''
+MODELS = '''
 import pickle, sys, torch, transformers, clew
 
 folder, ids = sys.argv[1], torch.arange(6).view(2, 3)
@@ -96,8 +96,8 @@ for name, model in models.items():
     torch.save(captured, f"{folder}/{name}.pt")
     captured.to_folder(f"{folder}/{name}_written", "Written")
     torch.save((given, model(**given)[0]), f"{folder}/{name}.expected")
-"""
-LOADING_MODELS = """
+'''
+LOADING_MODELS = '''
 import importlib, pickle, sys, torch, clew
 
 folder = sys.argv[1]
@@ -126,7 +126,7 @@ for name in ("bert", "gpt2", "llama", "t5", "vit"):
 if sys.argv[2] != "in use":
     assert not [module for module in sys.modules if module.startswith("transformers.models.bert.modeling")]
 print("equal")
-"""
+'''
 
 
 def run(tmp_path: Path, script: str, *args: str, cwd: Path | None = None) -> str:

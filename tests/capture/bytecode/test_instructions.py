@@ -24,8 +24,7 @@ def names_of(function: Callable[..., Any]) -> list[tuple[str, Any]]:
 
 
 def two_variables(a: Any, b: Any) -> Any:
-    c, d = b, a
-    return c  # noqa: E702
+    c, d = b, a; return c  # noqa: E702
 
 
 def test_an_instruction_for_two_variables_is_two() -> None:
@@ -88,8 +87,7 @@ class Caller:
 
 def test_the_variable_that_gets_a_result_is_found() -> None:
     call = Caller()
-    first = call(1, key=2)
-    second = first  # noqa: E702
+    first = call(1, key=2); second = first  # noqa: E702
     third = fourth = call()
     assert (first, second, third, fourth) == ("first", "first", "third", "third")
 

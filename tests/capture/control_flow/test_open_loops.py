@@ -165,7 +165,9 @@ def repeated_and_asked(x: Tensor) -> Tensor:
     return x[:2] * (2 if type(places) is list else 3) + len(places)
 
 
-@pytest.mark.parametrize("program", [asked_for_its_type, handed_on, repeated_and_asked], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "program", [asked_for_its_type, handed_on, repeated_and_asked], ids=lambda one: one.__name__
+)
 def test_a_list_out_of_sight_keeps_its_length(program: Callable[..., Any]) -> None:
     captured = clew.trace(program, args=ROWS[0])
     other = ROWS[0][0] * 3

@@ -113,9 +113,9 @@ def _choice(
 def _choices(
     recorder: ExampleRecorder, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Several of some items: their places are drawn in the same way."""
+    """Several of some items: their places are drawn in the same way. How many is a plain number: a list comes out."""
     items = args[0] if args else kwargs.get("population", ())
-    rest = {name: value for name, value in kwargs.items() if name != "population"}
+    rest = {name: int(value) if name == "k" else value for name, value in kwargs.items() if name != "population"}
     given = [part for value in (*args[1:], *rest.values()) for part in (value if isinstance(value, list) else [value])]
     if not len(items) or not all(map(_is_number, given)):
         return original(*args, **kwargs)

@@ -47,7 +47,7 @@ from clew.capture.recording.recorder import IdentityQuestions, RootAttributes, S
 from clew.capture.recording.unused_calls import drop_unused
 from clew.capture.restart import Restart, swallowed
 from clew.capture.state.containers import ACTING, CHANGING, contents, same_contents
-from clew.capture.state.first_call import FirstCallChange, first_call_change
+from clew.capture.state.first_call import FirstCallChange, choose_first_call, first_call_change
 from clew.capture.state.reachable import asks_for_identity, behind, check_slots, compares_objects
 from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
@@ -90,6 +90,8 @@ class Findings:
         self.tracers = LibraryTracers.PLAIN
         self.asked_tracers: set[Any] = set()
         """What libraries have asked to learn whether the program is traced, if that is followed."""
+        self.left: dict[Any, Any] = {}
+        """What a run has left in places that it has changed, by their keys."""
         self.first_call_change: FirstCallChange | None = None
         """What the program sets to another constant, and may find so at its next call."""
         self.has_plain_numbers = False
@@ -159,6 +161,7 @@ class ExampleRun:
             given = self._bind(args, kwargs)
             self._enter(list(self.findings.lifted.values()))
             given = self.inputs.decide(given)
+            choose_first_call(self.state, self.inputs.choices)
             try:
                 with self._recording():
                     self.result = self._call(given)
@@ -168,6 +171,8 @@ class ExampleRun:
             self.regions.check()
             self._check()
             self.found = self.state.changed()
+            for slot in self.found:
+                self._note_left(slot)
             done = not self.found and self._finish_path(self.result)
             if done and not self._has_several_paths():
                 self.finish([self])
@@ -183,6 +188,12 @@ class ExampleRun:
             self._leave(stays or (self.settings.keep and self.raised and self.first is None))
         if not done:
             self._start_over()
+
+    def _note_left(self, slot: Slot) -> None:
+        """Note what the run has left in a place that it has changed."""
+        kind = self.inputs.kind_left(slot.variable.get())
+        if kind is not None:
+            self.findings.left[slot.key] = kind.value
 
     def _raise_explained(self, error: Exception) -> None:
         """Raise the error that ended the run, or a clearer one, after which nothing of the run stays done."""

@@ -305,14 +305,7 @@ class TorchSupport(Support):
 
     def fresh(self, array: Any) -> Any:
         """Another tensor object over the same memory; an array itself, whose proxy will be another."""
-        recorder = self.recorder
-        if not isinstance(array, torch.Tensor):
-            return array
-        with recorder.paused():
-            alias = torch.ops.aten.alias(array)
-            vars(alias).update(vars(array))
-        recorder.aliases[id(alias)] = (alias, recorder.original(array))
-        return alias
+        return self.recorder.fresh(array) if isinstance(array, torch.Tensor) else array
 
     def kind(self, value: Any) -> Any:
         """The type of a number; class, dtype and rank of an array; device and layout of a tensor too."""
