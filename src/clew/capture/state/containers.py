@@ -53,6 +53,8 @@ _WEAK = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet
 FILES = (io.TextIOWrapper, io.BufferedIOBase, io.RawIOBase)
 ACTING: set[Any] = set()
 """Functions that act on the world outside; whoever refuses them puts them here."""
+CHANGING: set[Any] = set()
+"""Functions that tell something else of it at each call; whoever records or refuses them puts them here."""
 LOGGERS = (logging.Logger, logging.LoggerAdapter)
 _MOST = 20_000
 UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>"})()
