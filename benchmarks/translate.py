@@ -17,9 +17,8 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
-from unittest import mock
 
 import numpy
 import torch
@@ -30,22 +29,22 @@ from benchmarks import resumable
 from benchmarks.examination import EXAMPLE, PADDED, VARIATIONS, TimeLimit, first_line, run_once, runnable, time_limit
 from benchmarks.transformers_suite import TransformersSuite
 from clew import tree
-from clew.errors import CaptureError, GuardError, TranslationError
+from clew.errors import CaptureError, EqualItemsWarning, GuardError, TranslationError
 from clew.translate.check import difference
 from clew.translate.program import conversion
 
 VARIED = ("values", "batch", "length")
-JUDGED = ("translated", "refused", "WRONG", "failed", "timeout")
+JUDGED = ("translated", "can be", "refused", "WRONG", "failed", "timeout")
 GRACE = 20
 
 
-def examine(name: str, to: str, seconds: int) -> dict[str, Any]:
-    """Everything that is found out about one architecture."""
+def examine(name: str, to: str, seconds: int, dry_run: bool = False) -> dict[str, Any]:
+    """Everything that is found out about one architecture; with ``dry_run`` only what would be refused."""
     row: dict[str, Any] = {"name": name, "to": to, "outcome": "skipped"}
     start = time.monotonic()
     try:
         with time_limit(seconds), torch.no_grad():
-            _examine(name, to, row)
+            _examine(name, to, row, dry_run)
     except TimeLimit as error:
         row |= {"outcome": "timeout" if "class" in row else "skipped", "reason": str(error)}
     except Exception as error:
@@ -55,24 +54,35 @@ def examine(name: str, to: str, seconds: int) -> dict[str, Any]:
     return row
 
 
-def _examine(name: str, to: str, row: dict[str, Any]) -> None:
+def _examine(name: str, to: str, row: dict[str, Any], dry_run: bool) -> None:
     found = runnable(TransformersSuite(), name, row)
     if found is None:
         return
     args, kwargs = found.make(EXAMPLE)
+    start = time.monotonic()
     try:
         captured = clew.trace(found.model, args, kwargs)
     except CaptureError as error:
         row["reason"] = f"not captured: {first_line(error)}"
         return
-    row["class"] = type(found.model).__name__
+    row["class"], row["capture_s"] = type(found.model).__name__, _since(start)
+    start = time.monotonic()
     refusals = clew.translate(captured, to, dry_run=True)
-    if to == "jax" and any("jax_enable_x64" in one.reason for one in refusals):
-        row["bits"] = 64
-        with _wide():
+    is_wide = to == "jax" and any("jax_enable_x64" in one.reason for one in refusals)
+    row |= {"bits": 64} if is_wide else {}
+    with _wide() if is_wide else nullcontext():
+        refusals = clew.translate(captured, to, dry_run=True) if is_wide else refusals
+        row["translate_s"] = _since(start)
+        if refusals:
+            row |= {"outcome": "refused", "refusals": [str(one) for one in refusals]}
+        elif dry_run:
+            row["outcome"] = "can be"
+        else:
             _translate(found, captured, to, row)
-        return
-    _translate(found, captured, to, row)
+
+
+def _since(start: float) -> float:
+    return round(time.monotonic() - start, 1)
 
 
 @contextmanager
@@ -88,10 +98,6 @@ def _wide() -> Iterator[None]:
 
 
 def _translate(found: Any, captured: Any, to: str, row: dict[str, Any]) -> None:
-    refusals = clew.translate(captured, to, dry_run=True)
-    if refusals:
-        row |= {"outcome": "refused", "refusals": [str(one) for one in refusals]}
-        return
     try:
         made = clew.translate(captured, to)
     except TranslationError as error:
@@ -107,19 +113,16 @@ def _compare(found: Any, made: Any, ways: Any, row: dict[str, Any]) -> None:
     compiled = _compiled(made)
     if compiled is not None:
         row["compiled"] = _same(found.model, made, compiled, found.make(EXAMPLE), ways)
-        if row["compiled"].startswith("WRONG"):
-            with mock.patch("torch.compiler.is_compiling", return_value=True):
-                again = _same(found.model, made, compiled, found.make(EXAMPLE), ways)
-            row["compiled"] = "as the original when it is compiled" if again == "equal" else row["compiled"]
     row["gradients"] = _slopes(found.model, made, found.make(EXAMPLE), ways)
     outcomes = [row[key] for key in inputs] + [row.get("compiled", "equal"), row["gradients"]]
     wrong = next((one for one in outcomes if one.startswith("WRONG")), "")
-    row["outcome"] = "WRONG" if wrong else "translated" if row["example"] == "equal" else "failed"
+    row["outcome"] = "WRONG" if wrong else "translated" if row["example"].startswith(("equal", "warned")) else "failed"
     row["reason"] = wrong or row["example"]
 
 
 def _same(model: Any, made: Any, run: Any, inputs: Any, ways: Any) -> str:
-    """``equal``, ``guarded``, ``WRONG`` or what was raised; ``n/a`` where the model does not take such inputs."""
+    """``equal``, ``guarded``, ``warned`` (of equal items, of which torch may take others), ``WRONG`` or what was
+    raised; ``n/a`` where the model does not take such inputs."""
     source, convert = ways
     try:
         wanted = tree.flatten(run_once(model, inputs))[0]
@@ -132,7 +135,9 @@ def _same(model: Any, made: Any, run: Any, inputs: Any, ways: Any) -> str:
         made_check = made.check(*args, **kwargs)
         if made_check is not None:
             return f"guarded: {made_check}"[:200]
-        got = tree.flatten(run(*args, **kwargs))[0]
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", EqualItemsWarning)
+            got = tree.flatten(run(*args, **kwargs))[0]
     except GuardError as error:
         return f"guarded: {first_line(error)}"
     except Exception as error:
@@ -141,6 +146,8 @@ def _same(model: Any, made: Any, run: Any, inputs: Any, ways: Any) -> str:
         return "WRONG: another number of results"
     for one, other in zip(got, wanted, strict=True):
         problem = difference(numpy.asarray(one), source.to_numpy(other)) if source.is_array(other) else ""
+        if problem and any(issubclass(one.category, EqualItemsWarning) for one in told):
+            return f"warned: others of equal items in topk ({problem})"
         if problem:
             return f"WRONG: {problem}"
     return "equal"
@@ -148,7 +155,7 @@ def _same(model: Any, made: Any, run: Any, inputs: Any, ways: Any) -> str:
 
 def _slopes(model: Any, made: Any, inputs: Any, ways: Any) -> str:
     """The gradients of the sum of all results for all weights, beside those of torch; relative to the largest one."""
-    if not hasattr(made, "slopes") or made.draws:
+    if not hasattr(made, "slopes") or made.draws or made.needs_key:
         return "n/a"
     source, convert = ways
     try:
@@ -192,11 +199,22 @@ def _compiled(made: Any) -> Callable[..., Any] | None:
     return run
 
 
-def _prepare(to: str, seconds: int) -> Callable[[str], dict[str, Any]]:
+def _prepare(to: str, seconds: int, dry_run: bool, cache: str) -> Callable[[str], dict[str, Any]]:
     torch.set_num_threads(1)
+    if to == "jax" and not dry_run:
+        _keep_compiled(cache)
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    return functools.partial(examine, to=to, seconds=seconds)
+    return functools.partial(examine, to=to, seconds=seconds, dry_run=dry_run)
+
+
+def _keep_compiled(folder: str) -> None:
+    """Let JAX keep what it compiles, for this run and later ones: most of the time goes into single operations."""
+    import jax
+
+    jax.config.update("jax_compilation_cache_dir", folder)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 def summary(rows: list[dict[str, Any]]) -> str:
@@ -253,6 +271,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--to", default="jax", help="the target framework")
     parser.add_argument("--step", type=int, default=1, help="every Nth architecture")
     parser.add_argument("--again", nargs="+", metavar="OUTCOME", default=[], help="measure these outcomes again")
+    parser.add_argument("--first", type=int, default=0, help="the first architecture, from which --step counts")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only what is refused; run nothing (use other --results)"
+    )
     parser.add_argument("--seconds", type=int, default=120, help="the time limit of each architecture")
     return parser.parse_args()
 
@@ -266,8 +288,11 @@ def main() -> None:
         for (to, name), row in resumable.read(chosen.results, "to", "name").items()
         if to == chosen.to and row["outcome"] not in chosen.again
     }
-    names = chosen.only or [name for name in TransformersSuite().names()[:: chosen.step] if name not in done]
-    work = functools.partial(_prepare, chosen.to, chosen.seconds)
+    names = chosen.only or [
+        name for name in TransformersSuite().names()[chosen.first :: chosen.step] if name not in done
+    ]
+    cache = str(chosen.results.with_suffix(".compiled").absolute())
+    work = functools.partial(_prepare, chosen.to, chosen.seconds, chosen.dry_run, cache)
     resumable.measure(names, work, chosen, chosen.seconds + GRACE, {"to": chosen.to})
     rows = list(resumable.read(chosen.results, "to", "name").values())
     chosen.table.write_text(markdown(rows))

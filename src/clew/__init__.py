@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from clew.passes.recognize import recognize
     from clew.passes.reinplace import reinplace
     from clew.passes.remove_dropout import remove_dropout
+    from clew.passes.remove_prints import remove_prints
     from clew.passes.replace import Match, replace_pattern, replace_pattern_with_filters
     from clew.passes.shape_prop import ShapeProp
     from clew.passes.simplify import simplify
@@ -99,6 +100,7 @@ _LATE = {
     "insert_observers": "clew.passes.quantize",
     "quantize": "clew.passes.quantize",
     "remove_dropout": "clew.passes.remove_dropout",
+    "remove_prints": "clew.passes.remove_prints",
     "simplify": "clew.passes.simplify",
     "symbolic_types": "clew.passes.symbolic_types",
     "decompose": "clew.io.decompose",
@@ -235,6 +237,7 @@ __all__ = [
     "reinplace",
     "remaining_writes",
     "remove_dropout",
+    "remove_prints",
     "replace_pattern",
     "replace_pattern_with_filters",
     "report",

@@ -55,10 +55,23 @@ def compose(what: str, where: str, why: str, fixes: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
+def as_cause(error: BaseException) -> BaseException:
+    """An exception as the cause of one of Clew's. A StopIteration is a copy of itself: where a RuntimeError is raised
+    from the very StopIteration that a ``@contextmanager`` was left by, contextlib takes it for that StopIteration."""
+    if isinstance(error, StopIteration):
+        return StopIteration(*error.args).with_traceback(error.__traceback__)
+    return error
+
+
 def a_or_an(value: object) -> str:
     """The class of a value with its article, for messages: "a list", "an int"."""
     name = type(value).__name__
     return f"an {name}" if name[0] in "aeioAEIO" or name.startswith("nd") else f"a {name}"
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things, for messages: "1 guard", "2 guards"."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 class GraphError(ClewError, RuntimeError):
@@ -171,6 +184,10 @@ class TraceError(ClewError, ValueError):
 
 class TraceWarning(UserWarning):
     """Something that a trace froze as it was, and that the graph will not follow when it changes."""
+
+
+class EqualItemsWarning(UserWarning):
+    """A translated program took some of several equal items, where its source may take others."""
 
 
 class SymbolicValueError(TraceError, TypeError):

@@ -41,7 +41,11 @@ IDEAS = {
     "translate.observed": "a run of the original of its own",
     "translate.rows.torch_recurrent": "one kind of rows",
     "translate.sources.torch_decompositions": "torch's tracer and its decompositions",
+    "translate.rows.torch_by_data": "one kind of rows",
+    "translate.rows.torch_complex": "one kind of rows",
     "translate.rows.torch_linalg": "one kind of rows",
+    "translate.rows.torch_plain": "one kind of rows",
+    "translate.sources.torch_functions": "functions that take functions, which have bodies of their own",
     "translate.rows.torch_layers": "one kind of rows",
     "translate.rows.torch_python": "one kind of rows",
     "translate.rows.torch_reductions": "one kind of rows",
@@ -92,7 +96,6 @@ IDEAS = {
     "runtime.embedded_source": "functions of Clew as source, beside the file that they are written into",
     "runtime.framework_compilers": "captures under compilers of the frameworks",
     "runtime.tensorflow_captured": "what a captured program is, one file for each framework",
-    "tools.compare_torch": "how calls are compared, one file for each framework",
     "tools.compare_numpy": "how calls are compared, one file for each framework",
     "tools.explain": "a question of the public surface, one file each",
     "tools.extract": "a question of the public surface, one file each",
@@ -105,7 +108,6 @@ IDEAS = {
     "translate.rows.tensorflow_layers": "one kind of rows",
     "translate.sources.tensorflow_flow": "branches and loops, which have bodies of their own",
     "viewer.layered": "an algorithm: where the parts of a drawing stand",
-    "viewer.page": "a question of the public surface, one file each",
     "viewer.svg": "a question of the public surface, one file each",
 }
 """Files with a single importer that stand by themselves nevertheless."""

@@ -54,6 +54,10 @@ def places(x):
     return torch.nonzero(x, as_tuple=True)
 
 
+def layer():
+    return nn.LSTM(4, 8)
+
+
 def waits(x):
     import threading
     thread = threading.Thread(target=print)
@@ -143,6 +147,10 @@ def test_a_capture_is_checked_explained_and_measured(file: Path, capsys: Any) ->
         (["view", "net_of_the_test.py:Net", "x=f32[2,4]", "-o", "net.xyz"], 2, "one of .html, .htm, .svg, .dot, .mmd"),
         (["view", "net_of_the_test.py:Net", "x=f32[2,4]", "-o", "missing/net.svg"], 5, "missing/net.svg: No such file"),
         (["translate", "net_of_the_test.py:Net", "x=f32[2,4]", "--to", "torch"], 2, "--framework numpy"),
+        (["trace", "net_of_the_test.py:Needy", "x=f32[2]"], 5, "def make(): return Needy(...)"),
+        (["trace", "net_of_the_test.py:Net", "x=f32[2,5]"], 5, ": return torch.relu(self.drop(self.body(x)))"),
+        (["trace", "net_of_the_test.py:first", "x=f32[2]"], 2, "does not fit first(x, n: int)"),
+        (["trace", "net_of_the_test.py:Net", "x=weights.pt"], 2, "save the array as .npy or .safetensors"),
     ],
 )
 def test_errors_are_one_message_and_a_status(
@@ -152,6 +160,21 @@ def test_errors_are_one_message_and_a_status(
     assert (found, told) == (status, "")
     assert message in error and "Traceback" not in error
     assert len(error.splitlines()) < 20
+
+
+def test_a_bundle_is_compared_on_inputs_that_fit_alone(file: Path, capsys: Any) -> None:
+    """Without inputs both programs refuse the call, and that is no proof that they are equal."""
+    assert run(capsys, "save", "net_of_the_test.py:Net", "x=f32[2,4]", "-o", "net.clew")[0] == 0
+    words = ["verify", "net.clew", "--against", "net_of_the_test.py:Net"]
+    status, told, error = run(capsys, *words)
+    assert status == 5 and not told and "missing a required argument: 'x'" in error
+    assert run(capsys, *words, "x=f32[2,4]")[0] == 1  # its own weights, not those of the other
+
+
+def test_lines_are_those_of_the_program_alone(file: Path, capsys: Any) -> None:
+    """A layer that is the whole program has no line of the user's, and shows none of the command line's."""
+    status, told, _ = run(capsys, "trace", "net_of_the_test.py:layer", "input=f32[5,2,4]")
+    assert status == 0 and "core.py" not in told and "runpy" not in told
 
 
 def test_a_traceback_for_those_who_want_one(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import torch
 
@@ -141,3 +142,11 @@ def test_a_transformer(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         written(layer, tmp_path, torch.rand(2, 5, 8), calls=[(torch.rand(3, 7, 8),)])
+
+
+def test_mistakes_are_told_before_any_work(tmp_path: Path) -> None:
+    captured = clew.trace(torch.sin, (torch.ones(2),))
+    with pytest.raises(clew.errors.InteropError, match="there is no folder"):
+        clew.to_onnx(captured, tmp_path / "missing" / "x.onnx")
+    with pytest.raises(clew.errors.InteropError, match="a program of numpy"):
+        clew.to_onnx(clew.trace(lambda x: x + 1, (numpy.ones(2),)), tmp_path / "x.onnx")

@@ -67,6 +67,7 @@ def test_conditions_are_joined(captured):
         "call_module",
     ]
     assert captured.graph.find(module="layer") == [] and len(captured.graph.find(kind=Block, op="mul")) == 3
+    assert len(captured.graph.find(kind="Block", op="mul")) == 3 and not captured.graph.find(kind="lock")
 
 
 def test_a_star_stays_within_a_name(captured):

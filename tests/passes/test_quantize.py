@@ -167,6 +167,30 @@ def test_mistakes_are_told(net):
         clew.quantize(clew.trace(lambda x: F.linear(x, model.head.weight), (torch.randn(2, 8),)))
 
 
+def test_paths_that_choose_nothing_are_told(net):
+    model, x = net
+    captured = clew.trace(model, (x,))
+    for given in [{"skip": ["haed"]}, {"skip": ["head", "nothing.**"]}]:
+        with pytest.raises(clew.GraphError, match="is the path of no layer"):
+            clew.insert_observers(captured, **given)
+        with pytest.raises(clew.GraphError, match="nearest of the graph's modules: .*head"):
+            clew.quantize(captured, **given)
+    with pytest.raises(clew.GraphError, match="is the path of no layer"):
+        clew.quantize(captured, "haed")
+    nest = clew.trace(nn.Sequential(nn.Sequential(nn.Linear(2, 2)), nn.ReLU()), (torch.ones(1, 2),))
+    with pytest.raises(clew.GraphError, match=r"0\.\*\* means all layers inside"):
+        clew.quantize(nest, skip=["0"])
+    clew.quantize(nest, skip=["1", "0.**"])
+    assert type(nest.get_submodule("0.0")) is nn.Linear
+
+
+def test_a_quantized_program_is_verified_within_a_tolerance(net):
+    model, x = net
+    captured = clew.quantize(clew.trace(model, (x,)))
+    assert clew.verify(captured, model, ((x,), {}), atol=0.1, gradients=False)
+    assert not clew.verify(captured, model, ((x,), {}), gradients=False)
+
+
 def test_a_transformer_with_tied_weights():
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)

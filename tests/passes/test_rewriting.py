@@ -241,7 +241,7 @@ def test_place():
 def test_decompose():
     x = torch.randn(2, 3, 8, 8)
     model = layers().eval()
-    module = clew.decompose(clew.trace(model, (x,)), (x,))
+    module = clew.decompose(clew.trace(model, (x,)))
     calls = [node.target for node in module.graph.nodes if node.op == "call_function"]
     assert any(target is torch.ops.aten.addmm.default for target in calls)
     torch.testing.assert_close(module(x), model(x))

@@ -114,7 +114,7 @@ def test_nothing_is_left_behind(x):
         captured(x)
     with captured.record("first"):
         captured(x)
-    assert vars(captured).keys() == attributes.keys() and dict(vars(type(captured))) == methods
+    assert vars(captured).keys() - {"_variants"} == attributes.keys() and dict(vars(type(captured))) == methods
     assert all(vars(captured)[name] is value for name, value in attributes.items() if name.startswith("_running"))
 
 
@@ -362,3 +362,84 @@ def test_under_the_compiler():
         torch.testing.assert_close(torch.compile(captured, backend="eager")(x), expected)
     assert not torch.equal(expected, plain) and torch.equal(seen["second"], expected)
     torch.testing.assert_close(compiled(x), plain)
+
+
+class Attention(nn.Module):
+    """Its heads are a value that no module returns."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.outer = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        heads = self.inner(x).view(2, 2, 2)
+        if heads.abs().sum() > 100:
+            scores = heads * 2
+            heads = scores / 2
+        heads = torch.tanh(heads)
+        return self.outer(heads.flatten(1)) + heads.sum()
+
+
+def without_second(heads):
+    heads = heads.clone()
+    heads[:, 1] = 0
+    return heads
+
+
+@pytest.mark.parametrize("address", ["node", "name"])
+def test_a_single_value_is_addressed_by_its_node_or_name(x, address):
+    model = Attention()
+    captured = clew.trace(model, (x,))
+    (node,) = captured.graph.find(op=torch.tanh)
+    meant = node if address == "node" else node.name
+    heads = without_second(torch.tanh(model.inner(x).view(2, 2, 2)))
+    wanted = model.outer(heads.flatten(1)) + heads.sum()
+    with captured.patch(meant, without_second), captured.record(meant, "outer") as seen:
+        torch.testing.assert_close(captured(x), wanted)
+        torch.testing.assert_close(seen[meant], heads)
+    torch.testing.assert_close(captured(x), model(x))
+
+
+def test_a_value_inside_of_a_branch_is_addressed_by_its_node(x):
+    captured = clew.trace(Attention(), (x,))
+    (node,) = [one for one in captured.graph.find(op="mul") if one.graph is not captured.graph]
+    with captured.record(node) as seen:
+        captured(x)
+        assert not seen
+        captured(x * 1e6)
+    assert list(seen) == [node] and seen[node].shape == (2, 2, 2)
+
+
+def test_the_second_call_is_addressed_in_one_word(x):
+    captured = clew.trace(Net(), (x,))
+    with captured.patch(("first", 2), torch.zeros_like), captured.record(("first", 2)) as seen:
+        assert not captured(x).any() and list(seen) == [("first", 2)]
+
+
+def test_addresses_that_mean_no_value_are_told(x):
+    captured, other = clew.trace(Attention(), (x,)), clew.trace(Attention(), (x,))
+    given = next(iter(captured.graph.nodes))
+    for address, message in [
+        (given, "is an input of the graph"),
+        (next(iter(other.graph.find(op=torch.tanh))), "of another graph"),
+        (3, "addressed by its path"),
+    ]:
+        with pytest.raises(GraphError, match=message):
+            captured.record(address).__enter__()
+
+
+def test_the_copy_of_the_graph_is_kept_for_the_next_context(x):
+    captured = clew.trace(Attention(), (x,))
+    for _ in range(3):
+        with captured.patch("inner", torch.zeros_like):
+            captured(x)
+    (kept,) = vars(captured)["_variants"][1].values()
+    captured.outer.weight.data.zero_()
+    with captured.patch("inner", torch.ones_like):
+        wanted = captured.outer.bias + torch.tanh(torch.ones(8)).sum()
+        torch.testing.assert_close(captured(x), wanted.expand(2, 4))
+    assert list(vars(captured)["_variants"][1].values()) == [kept]
+    captured.graph.find(op=torch.tanh)[0].target = torch.sin
+    with captured.patch("inner", torch.ones_like):
+        wanted = captured.outer.bias + torch.sin(torch.ones(8)).sum()
+        torch.testing.assert_close(captured(x), wanted.expand(2, 4))

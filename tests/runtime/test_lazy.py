@@ -184,3 +184,18 @@ def test_a_lazy_graph_of_a_lazy_graph_is_one_of_the_original():
     lazy = clew.trace(clew.trace(way))
     assert lazy.fn is way and torch.equal(lazy(X, "double"), X * 2)
     assert torch.equal(clew.trace(lazy, (X, "double"))(X, "double"), X * 2)
+
+
+def test_what_each_capture_has_is_told():
+    lazy = clew.trace(way)
+    with pytest.raises(AttributeError, match="it has none yet; call it"):
+        lazy.code  # noqa: B018
+    lazy(X, "double")
+    with pytest.raises(AttributeError, match=r"its captures have: lazy.captures\[0\].graph"):
+        lazy.graph  # noqa: B018
+    assert not hasattr(lazy, "code") and not hasattr(clew.trace(torch.nn.Linear(2, 2)), "guards")
+
+
+def test_a_class_of_modules_is_no_program():
+    with pytest.raises(clew.CaptureError, match=r"clew.trace\(Linear\(...\), args\)"):
+        clew.trace(torch.nn.Linear)

@@ -165,3 +165,9 @@ def test_tensors_that_share_memory_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CodegenError, match="shares memory with"):
         captured.to_python(tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(CodegenError, match="is a file, and a program is written to a folder"):
+        clew.trace(torch.nn.Linear(2, 2), (torch.ones(1, 2),)).to_python(tmp_path / "taken")

@@ -109,7 +109,7 @@ def test_a_program_that_fails_is_a_report() -> None:
     found = explain(programs.failing, (torch.ones(2),))
     assert found.refusal.what.startswith("the program raised RuntimeError: shape")
     assert "x.reshape(-1, 5)" in found.refusal.where
-    assert explain(programs.failing, ()).refusal.what.startswith("the example does not fit (x")
+    assert explain(programs.failing, ()).refusal.what.startswith("the example does not fit failing(x")
 
 
 def test_what_was_captured_already() -> None:

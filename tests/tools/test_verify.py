@@ -482,3 +482,10 @@ def test_what_is_no_graph() -> None:
         verify(clew.trace(programs.scaled), programs.scaled)
     with pytest.raises(ClewError, match="an int is no graph"):
         verify(3, programs.scaled)
+
+
+def test_inputs_that_do_not_fit_are_no_proof() -> None:
+    captured = clew.trace(programs.scaled, args=(random(2, 3),))
+    for call in [((), {}), ((random(2, 3),), {"nothing": 1})]:
+        with pytest.raises(NoExample, match="the inputs do not fit"):
+            verify(captured, programs.scaled, call)

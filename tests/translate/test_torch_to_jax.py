@@ -156,6 +156,7 @@ def test_plain_calls_and_compiled_ones_do_what_the_original_does() -> None:
         made = clew.translate(clew.trace(optional_mask, (x, example)), "jax")
         for mask in (full, padded):
             check(made(as_jax(x), as_jax(mask)), optional_mask(x, mask))
+            made.guards.drop(kind="mode")  # which refuses to be compiled, since plain calls give something else
             compiled = jax.jit(lambda x, mask, made=made: made.pure({}, {}, x, mask)[0])
             check(compiled(as_jax(x), as_jax(mask)), x + mask.float() * 2)
 
@@ -257,16 +258,16 @@ def test_semantics_that_bite(name: str) -> None:
 
 def test_all_that_cannot_be_carried_is_listed_at_once() -> None:
     def fn(x: torch.Tensor) -> Any:
-        return torch.bincount(x[0].long()), torch.linalg.eig(x), x.double().sum()
+        return torch.unique(x), torch.linalg.eig(x), x.double().sum()
 
     captured = clew.trace(fn, (torch.rand(3, 3),))
     found = clew.translate(captured, "jax", dry_run=True)
     told = " ".join(map(str, found))
-    assert "how many items it gives depends on the data" in told
+    assert "torch counts each nan by itself" in told
     assert "linalg.eig (" in told
     assert "no row stands for it" in told
     assert "it computes in float64, and JAX has 32 bits" in told
-    assert "torch.bincount(x[0].long()), torch.linalg.eig(x)" in told
+    assert "torch.unique(x), torch.linalg.eig(x)" in told
     with pytest.raises(TranslationError, match=r"cannot be translated to jax(.|\n)*linalg.eig(.|\n)*dry_run=True"):
         clew.translate(captured, "jax")
 
@@ -316,4 +317,4 @@ def test_which_of_equal_items_topk_takes_is_noted_with_the_line_where_it_counts(
     places = clew.translate(clew.trace(lambda x: torch.topk(x, 2).indices, (torch.arange(3.0),)), "jax")
     assert values.notes == ()
     (note,) = places.notes
-    assert note.startswith("of equal items topk takes the first ones; torch may take others (") and __file__ in note
+    assert note.startswith("of equal items topk takes the first ones; torch may take others") and __file__ in note

@@ -100,6 +100,13 @@ def test_a_notebook_shows_a_frame_of_its_own():
     assert len(large_graph(50, 80)._repr_html_()) < 3_000_000
 
 
+def test_a_page_has_the_ending_of_a_page(tmp_path):
+    captured = captured_model()
+    with pytest.raises(clew.ClewError, match="clew.to_svg"):
+        captured.view(tmp_path / "model.png")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_view_is_saved_and_named(tmp_path):
     captured = captured_model(depth=2)
     found = captured.view(tmp_path / "view.html")

@@ -43,17 +43,18 @@ def compile(
     """The program of a callable, of a captured program or of a lazy graph on a back end.
 
     A callable is captured from ``args`` and ``kwargs``, or without them whenever it is called and no capture fits;
-    ``options`` are those of ``clew.trace``. The back end compiles a piece of the program when it is first called with
-    arguments of a kind. What it cannot take stays in Python: ``clew.explain`` lists that. An error of the back end is
-    raised as ``BackendError``; with ``fallback`` the piece runs in Python, and a warning says so.
+    ``options`` are those of ``clew.trace``. What is captured already needs neither. The back end compiles a piece of
+    the program when it is first called with arguments of a kind. What it cannot take stays in Python: ``clew.explain``
+    lists that. An error of the back end is raised as ``BackendError``; with ``fallback`` the piece runs in Python, and
+    a warning says so.
     """
     chosen = backend_named(backend)
     program = fn
     if not isinstance(fn, (HoldsGraph, LazyGraph)):
         program = trace(fn, args, kwargs, **options)
-    elif args is not None or kwargs is not None or options:
+    elif options:
         raise BackendError(
-            "this program is captured already, so an example and options of a capture come too late",
+            f"this program is captured already, so options of a capture come too late: {', '.join(options)}",
             fixes=("give the captured program alone: clew.compile(captured)", "give the original instead"),
         )
     if isinstance(program, LazyGraph):

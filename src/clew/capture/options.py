@@ -96,6 +96,11 @@ def check_callable(fn: Any) -> None:
         is_whole = isinstance(fn, ModuleType)
         fix = "clew.trace_graph takes a Python module" if is_whole else "give a function, a method or a callable object"
         raise CaptureError(f"{a_or_an(fn)} cannot be called, so it cannot be captured", fixes=(fix,))
+    if isinstance(fn, type) and hasattr(fn, "named_parameters") and hasattr(fn, "state_dict"):
+        raise CaptureError(
+            f"{fn.__name__} is a class of modules, and calling it makes a module",
+            fixes=(f"capture a module: clew.trace({fn.__name__}(...), args)",),
+        )
 
 
 def given(args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -30,6 +30,7 @@ _DEFAULT_BOUND = 10
 _MOST_NUMBERS = 1 << 31
 _LIBRARIES = {"torch": "torch", "jax": "jax.numpy", "tensorflow": "tensorflow", "safetensors": "safetensors.numpy"}
 """What makes or reads arrays; each is imported when a command needs it."""
+_PICKLES = (".pt", ".pth", ".bin", ".pkl", ".pickle")
 _WORDS = {"true": True, "false": False, "none": None}
 FORMS = "x=f32[2,3], ids=i64[2,8]<1000, mask=bool[2,8], n=3, flag=true, x=file.npy, x=file.npz:key, file.npz"
 
@@ -87,6 +88,11 @@ class _Maker:
         path, _, key = text.partition(":")
         if Path(path).suffix in (".npy", ".npz", ".safetensors"):
             return self.converted(_one_array(Path(path), key))
+        if Path(path).suffix in _PICKLES:
+            raise UsageError(
+                f"{word!r} is a file that may run code when it is read",
+                fixes=["save the array as .npy or .safetensors"],
+            )
         if text.lower() in _WORDS:
             return _WORDS[text.lower()]
         try:

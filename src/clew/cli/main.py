@@ -23,8 +23,19 @@ import clew
 from clew import config
 from clew.cli import doctor as doctors
 from clew.cli import inputs, targets
-from clew.errors import CaptureError, ClewError, ExampleMismatch, GuardError, TraceError, TranslationError, UsageError
+from clew.errors import (
+    CaptureError,
+    ClewError,
+    ExampleMismatch,
+    GuardError,
+    TraceError,
+    TranslationError,
+    UsageError,
+    counted,
+)
 from clew.frameworks import PACKAGES
+from clew.ir.source import hide_folder
+from clew.viewer.page import PAGES
 
 NO, USAGE, REFUSED, GUARDED, FAULT = 1, 2, 3, 4, 5
 _PICTURES: dict[str, Callable[[Any], str]] = {
@@ -32,13 +43,13 @@ _PICTURES: dict[str, Callable[[Any], str]] = {
     ".dot": lambda captured: str(clew.to_dot(captured)),
     ".mmd": lambda captured: str(clew.to_mermaid(captured)),
 }
-_PAGES = (".html", ".htm")
 _SHELLS = ("bash", "zsh", "fish")
 Command = Callable[..., Any]
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit; an error of Clew's is one message, without a traceback."""
+    hide_folder(str(Path(click.__file__).parent))
     try:
         status = commands.main(arguments, prog_name="clew", standalone_mode=False)
     except click.exceptions.Abort:
@@ -196,7 +207,10 @@ def trace(target: str, words: tuple[str, ...], as_json: bool, output: Path | Non
     }  # fmt: skip
     if output is not None:
         clew.save(captured, output)
-    lines = [f"{target}: captured, {len(nodes)} nodes, {len(captured.guards)} guards ({job.target.framework})"]
+    lines = [
+        f"{target}: captured, {counted(len(nodes), 'node')}, "
+        f"{counted(len(captured.guards), 'guard')} ({job.target.framework})"
+    ]
     lines += [f"inputs: {', '.join(inner['inputs'])}"] if words else []
     lines += [str(captured.guards)] if captured.guards else []
     lines += [f"saved as {output}"] if output is not None else []
@@ -309,8 +323,8 @@ def view(target: str, words: tuple[str, ...], as_json: bool, output: Path, colou
     clew view net.clew -o net.svg
     """
     draw = _PICTURES.get(output.suffix)
-    if draw is None and output.suffix not in _PAGES:
-        known = ", ".join((*_PAGES, *_PICTURES))
+    if draw is None and output.suffix not in PAGES:
+        known = ", ".join((*PAGES, *_PICTURES))
         raise UsageError(f"{output} has an ending that no picture has", fixes=[f"one of {known}"])
     job = Job(target, words, options)
     captured = job.captured()

@@ -16,7 +16,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +29,7 @@ from clew.ir.graph import Graph
 from clew.ir.text import parse
 
 _CLEW = str(Path(__file__).parents[1]) + os.sep
+_PACKAGES = frozenset({"site-packages", "dist-packages"})
 FORMS = ("package.module:name", "file.py:name", "model.clew", "model.clew:1")
 
 
@@ -162,7 +163,10 @@ def _made(found: Any, text: str, called: bool) -> Any:
         try:
             found = found()
         except Exception as error:
-            raise failed(f"calling {text.removesuffix('()')} without arguments failed", error) from error
+            name = text.rpartition(":")[2].removesuffix("()")
+            advice = f"write a function that makes one, and name that: def make(): return {name}(...)"
+            fixes = [advice] if isinstance(error, TypeError) and _parameters(found) else []
+            raise failed(f"calling {text.removesuffix('()')} without arguments failed", error, fixes) from error
     if not callable(found):
         raise UsageError(f"{text!r} is {a_or_an(found)}, which cannot be called")
     return found
@@ -175,12 +179,13 @@ def _parameters(function: Any) -> list[str]:
         return ["unknown"]
 
 
-def failed(what: str, error: Exception) -> TargetError:
-    """An error of the user's code, with the last line of it outside of Clew."""
+def failed(what: str, error: Exception, fixes: Sequence[str] = ()) -> TargetError:
+    """An error of the user's code, with the last line of it outside of Clew, and of packages if there is one."""
     frames = traceback.extract_tb(error.__traceback__)
     outside = [one for one in frames if _CLEW not in one.filename and "importlib" not in one.filename]
-    where = f"{outside[-1].filename}:{outside[-1].lineno}: {outside[-1].line}" if outside else ""
-    return TargetError(f"{what}: {type(error).__name__}: {error}", where=where)
+    own = [one for one in outside if not _PACKAGES.intersection(Path(one.filename).parts)] or outside
+    where = f"{own[-1].filename}:{own[-1].lineno}: {own[-1].line}" if own else ""
+    return TargetError(f"{what}: {type(error).__name__}: {error}", where=where, fixes=fixes)
 
 
 def _framework_of(program: Any, module: ModuleType) -> str:

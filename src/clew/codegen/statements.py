@@ -230,6 +230,7 @@ def _form(target: Any) -> Form:
         return Form(may_assign, _unary, sign, target)
     written = _item if target is operator.getitem else _attribute if target is getattr else None
     written = _choice if target is choose else _membership if target is operator.contains else written
+    written = _f_string if any(target is one for one in _saying) else written
     return Form(may_assign, written, "", target)
 
 
@@ -420,6 +421,8 @@ def _is_value(node: Node, user: Node) -> bool:
 _raising: list[Callable[..., Any]] = []
 _saying: list[Callable[..., Any]] = []
 _FIELD = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+_UNFIT = re.compile(r"['\"\\{}\n]")
+"""What no expression inside of an f-string may have."""
 
 
 def written_as_raise(function: Callable[..., Any]) -> None:
@@ -428,7 +431,7 @@ def written_as_raise(function: Callable[..., Any]) -> None:
 
 
 def written_as_text(function: Callable[..., Any]) -> None:
-    """Let ``function(template, *values)`` be written as ``f"..."`` in a ``raise``."""
+    """Let ``function(template, *values)`` be written as ``f"..."``."""
     _saying.append(function)
 
 
@@ -450,7 +453,7 @@ def raising(node: Node, scope: Scope) -> str | None:
         return None
     kind, *args = node.args
     for said in texts_inside(node):
-        scope.write_inline(said, _formatted(said, scope), False)
+        scope.write_inline(said, _call_function(said, scope, ""), False)
     return f"raise {scope.spell(kind)}({', '.join(map(scope.spell, args))})"
 
 
@@ -461,9 +464,7 @@ def texts_inside(node: Node) -> list[Node]:
         return []
     if sum(one is said for one in node.args) != 1 or not any(said.target is one for one in _saying):
         return []
-    template, *values = said.args
-    fields = [found for found in _FIELD.finditer(template) if found[1] is not None]
-    return [said] if len(fields) == len(values) and all(map(_is_bare, values)) else []
+    return [said] if all(map(_is_bare, said.args[1:])) else []
 
 
 def _is_bare(value: Any) -> bool:
@@ -471,14 +472,19 @@ def _is_bare(value: Any) -> bool:
     return all(map(_is_bare, value)) if type(value) is tuple else isinstance(value, (Node, int))
 
 
-def _formatted(node: Node, scope: Scope) -> str:
-    """The f-string of a template and its values, which are variables."""
-    values = iter(node.args[1:])
+def _f_string(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
+    """The f-string of a template and its values; None where an f-string takes no such expressions."""
+    template = plain(args[0])
+    spelled = [scope.spell(value) for value in args[1:]]
+    count = sum(found[1] is not None for found in _FIELD.finditer(template))
+    if count != len(spelled) or any(_UNFIT.search(one) for one in spelled):
+        return None
+    values = iter(spelled)
 
     def filled(found: re.Match[str]) -> str:
-        return found[0] if found[1] is None else f"{{{scope.spell(next(values))}{found[1]}}}"
+        return found[0] if found[1] is None else f"{{{next(values)}{found[1]}}}"
 
-    return f"f{_FIELD.sub(filled, node.args[0])!r}"
+    return f"f{_FIELD.sub(filled, template)!r}"
 
 
 def raises(body: Any) -> bool:

@@ -35,6 +35,8 @@ from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node
 from clew.ir.source import SourceLine
 from clew.passes.program import graph_in
+from clew.passes.remove_prints import remove_prints
+from clew.tools.compare_torch import calls_of
 from clew.tools.interpreters import copied
 from clew.tools.snapshots import ProgramState
 
@@ -44,13 +46,16 @@ _ASKING = (GuardOnDataDependentSymNode, UserError, DataDependentOutputException)
 
 def decompose(
     program: Any,
-    args: tuple[Any, ...],
+    args: tuple[Any, ...] | None = None,
     kwargs: dict[str, Any] | None = None,
     *,
     dynamic_shapes: Any = None,
     operators: Any = None,
 ) -> Any:
-    """A module that does what the captured module does, in core ATen operators."""
+    """A module that does what the captured module does, in core ATen operators.
+
+    Without ``args`` and ``kwargs`` the example of the capture is used, as long as its arrays are still there.
+    """
     if not isinstance(program, torch.nn.Module):
         raise GraphError(
             f"{a_or_an(program)} cannot be decomposed",
@@ -58,6 +63,9 @@ def decompose(
             fixes=["capture a module: clew.trace(module, args)"],
         )
     graph = graph_in(program)
+    if args is None and kwargs is None:
+        args, kwargs = calls_of(None, program)[0]
+    args = args or ()
     checks: dict[str, Node] = {}
     told = io.StringIO()
     try:
@@ -81,7 +89,7 @@ def decompose(
 
 def _exported(program: Any, graph: Graph, args: Any, kwargs: Any, shapes: Any, operators: Any) -> Any:
     """What torch's exporter makes of a graph of a program; the assumptions about its inputs are left out."""
-    plain = copy.deepcopy(graph)
+    plain = remove_prints(copy.deepcopy(graph))
     plain.set_guards(())
     module = program._part(plain, type(program).__name__)
     try:

@@ -32,6 +32,7 @@ from clew.ir.graph import Graph
 from clew.ir.guards import is_guard
 from clew.ir.interpreter import Interpreter
 from clew.passes.program import graph_in, opened
+from clew.passes.remove_prints import remove_prints
 
 _NEEDED, _ENGINE = ("onnx", "onnx_ir", "onnxscript"), "onnxruntime"
 _LARGEST = 2**31 - 2**20
@@ -79,6 +80,7 @@ def to_onnx(
                 f"to_onnx needs {package}, which is not installed", fixes=("pip install clew[onnx]",)
             )
     graph = graph_in(captured)
+    _check_given(captured, os.fspath(path))
     _refuse(graph, unchecked)
     program = _Program(captured, _without_guards(graph), *_example(captured, args, kwargs))
     made = _exported(program, opset)
@@ -103,6 +105,19 @@ def to_onnx(
     if has_engine:
         _check(os.fspath(path), program, free)
     return Written(os.fspath(path), tuple(program.names), outputs, sizes, assumed, has_engine)
+
+
+def _check_given(captured: Any, path: str) -> None:
+    """Raise for a program or a path that nothing can be written of or to, before any work is done."""
+    framework = getattr(type(captured), "framework", "torch") or "torch"
+    if framework != "torch":
+        raise InteropError(
+            f"this is a program of {framework}, and ONNX is written of programs of torch",
+            fixes=('translate it first: clew.translate(captured, to="torch")',),
+        )
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise InteropError(f"there is no folder {folder} to write to")
 
 
 def _exported(program: _Program, opset: int | None) -> Any:
@@ -141,9 +156,10 @@ def _refuse(graph: Graph, unchecked: bool) -> None:
 
 
 def _without_guards(graph: Graph) -> Graph:
-    """A copy without guards on computed values, and without what only they look at."""
+    """A copy without guards on computed values, without prints, and without what only they look at."""
     made = copy.deepcopy(graph)
     made.owning_module = graph.owning_module
+    remove_prints(made)
     with opened(made) as graphs:
         for one in graphs:
             for node in reversed(list(one.nodes)):

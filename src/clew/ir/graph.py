@@ -188,13 +188,14 @@ class Graph(Body):
         *,
         module: str | None = None,
         op: Any = None,
-        kind: type | None = None,
+        kind: type | str | None = None,
         line: str | int | None = None,
         name: str | None = None,
     ) -> list[Node]:
         """All nodes, also of nested graphs, that meet each condition given: inside of a module whose path is like
-        ``module`` (``layer3.*``) or whose class is ``kind``; doing ``op``, a function however it is spelled, a class of
-        modules or the name of an operation; of a source line (``model.py:12``); of a name, or variable, of the user."""
+        ``module`` (``layer3.*``) or whose class, or its name, is ``kind``; doing ``op``, a function however it is
+        spelled, a class of modules or the name of an operation; of a source line (``model.py:12``); of a name, or
+        variable, of the user."""
         return find(self, module, op, kind, line, name)
 
     def _number_nodes(self) -> None:

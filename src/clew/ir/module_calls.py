@@ -181,6 +181,11 @@ class ModuleCall:
         return 1 + int(self.key[len(self.path) + 1 :] or 0)
 
     @property
+    def is_value(self) -> bool:
+        """Whether no call of a module is meant, but one value of the graph, by its node: see ``value_at``."""
+        return self.key.startswith(_VALUE)
+
+    @property
     def is_one_node(self) -> bool:
         """Whether the module is called as a whole."""
         node = self.result
@@ -195,6 +200,44 @@ class ModuleCall:
     def contains(self, node: Node) -> bool:
         """Whether a node was recorded inside of this call."""
         return self.key in stack_of(node)
+
+
+_VALUE = "%"
+"""Begins the key of a value, which no path of a module does."""
+
+
+def value_at(graph: Graph, node: Node) -> ModuleCall:
+    """One value of a graph in the words of calls: it is all that is returned, and nothing was recorded inside."""
+    graphs = [graph, *nested_graphs(graph)]
+    place = next((place for place, one in enumerate(graphs) if one is node.graph), None)
+    if place is None or node not in node.graph.nodes:
+        raise GraphError(f"the node {node.name!r} is of another graph, or was erased")
+    if node.op in ("placeholder", "output"):
+        what = "an input" if node.op == "placeholder" else "the end"
+        raise GraphError(f"the node {node.name!r} is {what} of the graph, and computes nothing")
+    path = _VALUE + node.name
+    return ModuleCall(f"{path}@{place}" if place else path, path, node.graph, (), {}, node)
+
+
+def value_named(graph: Graph, name: str) -> Node | None:
+    """The one value that has a name, as a node or as the variable of the user that it was assigned to."""
+    found = [node for node in find(graph, None, None, None, None, name) if node.op not in ("placeholder", "output")]
+    exact = [node for node in found if node.name == name] or found
+    if len(exact) > 1:
+        names = ", ".join(node.name for node in exact[:6])
+        raise GraphError(
+            f"{name!r} is the name of {len(exact)} values: {names}", fixes=["give a node: graph.find(name=...)"]
+        )
+    return exact[0] if exact else None
+
+
+def call_named(graph: Graph, key: str) -> list[ModuleCall]:
+    """The calls with a key, of which there is one in each body that holds the call; or the value with this key."""
+    path, _, number = key.partition("@")
+    if not key.startswith(_VALUE):
+        return calls_at(graph, path, int(number or 0) + 1)
+    body = [graph, *nested_graphs(graph)][int(number or 0)]
+    return [value_at(graph, node) for node in body.nodes if node.name == path[len(_VALUE) :]]
 
 
 def held_in(nest: Any) -> Iterable[Any]:
@@ -304,7 +347,7 @@ def not_returned(path: str, call: int | None, graph: Graph) -> GraphError:
 
 
 def find(
-    graph: Any, module: str | None, op: Any, kind: type | None, line: str | int | None, name: str | None
+    graph: Any, module: str | None, op: Any, kind: type | str | None, line: str | int | None, name: str | None
 ) -> list[Node]:
     """The nodes of ``graph`` that meet all conditions that are not None."""
     nodes = [node for one in (graph, *nested_graphs(graph)) for node in one.nodes]
@@ -342,8 +385,17 @@ def does(node: Node, op: Any, root: Any) -> bool:
     return any((form.framework, form.operation) in wanted for form in forms_of(node))
 
 
-def _is_kind(found: Any, kind: type) -> bool:
-    return issubclass(found, kind) if isinstance(found, type) else found == f"{kind.__module__}.{kind.__qualname__}"
+def _is_kind(found: Any, kind: type | str) -> bool:
+    """Whether a class, which is a name in what was loaded, is meant by a class, its name, or its qualified name."""
+    if isinstance(found, type) and isinstance(kind, type):
+        return issubclass(found, kind)
+    names = [_qualified(one) for one in found.__mro__] if isinstance(found, type) else [str(found)]
+    wanted = kind if isinstance(kind, str) else _qualified(kind)
+    return any(name == wanted or (isinstance(kind, str) and name.endswith(f".{kind}")) for name in names)
+
+
+def _qualified(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _is_named(node: Node, name: str) -> bool:

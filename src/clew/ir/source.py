@@ -67,7 +67,7 @@ class SourceLine:
         return SourceLine, self._key()
 
 
-_hidden_folders: list[str] = [PACKAGE_FOLDER]
+_hidden_folders: list[str] = [PACKAGE_FOLDER, "<frozen "]
 _hidden_code: dict[int, bool] = {}
 _lines: dict[tuple[int, int], SourceLine] = {}
 _kept_code: dict[int, CodeType] = {}

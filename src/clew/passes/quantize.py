@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from clew.frameworks.torch.unchanged import is_hooked
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guards import referred_paths
-from clew.ir.module_calls import path_pattern
+from clew.ir.module_calls import nearest, path_pattern, stack_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.passes.program import ProgramT, Root, graph_in, opened
@@ -76,7 +76,7 @@ class _Int8Layer(nn.Module):
         steps = scales.view(-1, *(1 for _ in weight.shape[1:]))
         self.register_buffer("weight", torch.round(weight / steps).to(torch.int8))
         self.register_buffer("scales", scales)
-        self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), requires_grad=False)
+        self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
         step = zero = None
         if bounds is not None:
             low, high = min(bounds[0], 0.0), max(bounds[1], 0.0)
@@ -156,8 +156,21 @@ def _layers(graphs: Sequence[Graph], root: Root, patterns: Sequence[str], skip: 
             yield layer
 
 
-def _fits(path: str, patterns: Sequence[str]) -> bool:
+def _fits(path: str, patterns: Iterable[str]) -> bool:
     return any(path_pattern(one).fullmatch(path) for one in patterns)
+
+
+def _check_names(graphs: Sequence[Graph], root: Root, patterns: Sequence[str], skip: Sequence[str]) -> None:
+    """Raise for a path that chooses no layer, or leaves none out, which would be silent otherwise. Modules without
+    layers may be left out."""
+    layers = {layer.path for layer in _layers(graphs, root, ("**",), ())}
+    modules = {path for graph in graphs for node in graph.nodes for path, _ in stack_of(node).values()}
+    for one in (*patterns, *skip):
+        inside = any(path.startswith(f"{one}.") for path in layers)
+        is_empty = one in skip and not inside and any(map(path_pattern(one).fullmatch, modules))
+        if not is_empty and not any(map(path_pattern(one).fullmatch, layers)):
+            advice = f"{one}.** means all layers inside of it" if inside else nearest(layers, one)
+            raise GraphError(f"{one!r} is the path of no layer of this program", fixes=[advice])
 
 
 def _module_layer(node: Node, root: Root, read: set[str]) -> _Layer | None:
@@ -213,6 +226,7 @@ def insert_observers(program: ProgramT, *modules: str, skip: Sequence[str] = ())
     root = _root_of(graph)
     known: dict[Node, Node] = {}
     with opened(program) as graphs:
+        _check_names(graphs, root, modules, skip)
         for layer in list(_layers(graphs, root, modules or ("**",), skip)):
             if _observer_before(layer, root) is not None:
                 continue
@@ -250,6 +264,7 @@ def quantize(
     graph = graph_in(program)
     root = _root_of(graph)
     with opened(program) as graphs:
+        _check_names(graphs, root, modules, skip)
         _check_calibration(graphs, root)
         found = list(_layers(graphs, root, modules or ("**",), skip))
         bounds = {layer.node: _bounds(layer, root, ranges or {}) for layer in found}

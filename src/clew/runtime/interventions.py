@@ -1,7 +1,8 @@
 """Interventions: what modules return is changed or kept while a captured program runs, and its graph is not edited.
 
-``patch`` and ``record`` give contexts. Calls made inside of one, in the same thread, run a copy of the graph in which
-what the module returned goes through a function that asks the contexts; such copies are kept until the graph is edited.
+``patch`` and ``record`` give contexts; single values are addressed by their nodes. Calls made inside of one, in the
+same thread, run a copy of the graph in which what is meant goes through a function that asks the contexts; such copies
+are kept until the graph is edited, so that the next context for the same values costs nothing.
 Always holds: a program that no context is open for is called as if there were none; when the last one is left, however
 that happens, all is as it was before.
 """
@@ -17,7 +18,18 @@ from typing import Any, NamedTuple
 
 from clew.errors import GraphError, a_or_an
 from clew.ir.graph import Graph
-from clew.ir.module_calls import ModuleCall, Record, as_returned, calls_at, mapped
+from clew.ir.module_calls import (
+    ModuleCall,
+    Record,
+    all_calls,
+    as_returned,
+    call_named,
+    calls_at,
+    mapped,
+    path_pattern,
+    value_at,
+    value_named,
+)
 from clew.ir.node import Node
 from clew.ir.shared_memory import SharedMemory
 from clew.runtime.surgery import calls_to_change, check_separable, redirect
@@ -27,6 +39,9 @@ _RUNNING: ContextVar[dict[str, list[Intervention]]] = ContextVar("clew_intervene
 _LOCK = threading.RLock()
 _MOST_VARIANTS = 64
 
+Address = str | tuple[str, int] | Node
+"""A path of modules or a pattern of such, (path, number of the call), a node, or the name of a node or variable."""
+
 
 # ---- contexts --------------------------------------------------------------------------------------------------------
 
@@ -34,9 +49,9 @@ _MOST_VARIANTS = 64
 class Intervention:
     """A context in which what some modules of a captured program return is changed or kept."""
 
-    def __init__(self, owner: Any, paths: tuple[str, ...], call: int | None) -> None:
+    def __init__(self, owner: Any, addresses: tuple[Address, ...], call: int | None) -> None:
         self.owner = owner
-        self.paths = paths
+        self.addresses = addresses
         self.call = call
         self._opened: list[Any] = []
 
@@ -69,23 +84,36 @@ class Intervention:
         captured._enter_intervention()
         self._opened.append(captured)
 
-    def keys_in(self, captured: Any) -> dict[str, str | tuple[str, int]]:
-        """The calls of modules that are meant, with the names by which users know them."""
-        found: dict[str, str | tuple[str, int]] = {}
-        for path in self.paths:
-            for one in self.calls_in(captured.graph, path):
-                found[one.key] = one.path if one.number == 1 else (one.path, one.number)
+    def keys_in(self, captured: Any) -> dict[str, Address]:
+        """What is meant in a program, with the names by which users know it."""
+        found: dict[str, Address] = {}
+        for address in self.addresses:
+            for one in self._meant(captured.graph, address):
+                found[one.key] = address if one.is_value else one.path if one.number == 1 else (one.path, one.number)
         return found
 
-    def calls_in(self, graph: Graph, path: str) -> list[ModuleCall]:
+    def _meant(self, graph: Graph, address: Address) -> list[ModuleCall]:
+        """The calls of modules, or the value, that an address means in a graph."""
+        if isinstance(address, Node):
+            return [value_at(graph, address)]
+        path, call = address if isinstance(address, tuple) and len(address) == 2 else (address, self.call)
+        if path is address and isinstance(path, str):
+            wanted = path_pattern(path)
+            is_module = any(wanted.fullmatch(one.path) for one in all_calls(graph))
+            value = None if is_module else value_named(graph, path)
+            if value is not None:
+                return [value_at(graph, value)]
+        return self.calls_in(graph, path, call)
+
+    def calls_in(self, graph: Graph, path: str, call: int | None) -> list[ModuleCall]:
         """The calls of a graph that fit a path."""
-        return calls_at(graph, path, self.call)
+        return calls_at(graph, path, call)
 
     def entered(self) -> Any:
         """What ``with ... as`` gives."""
         return self
 
-    def begin(self, keys: dict[str, str | tuple[str, int]]) -> None:
+    def begin(self, keys: dict[str, Address]) -> None:
         """A run begins in which the calls ``keys`` are asked for."""
 
     def seen(self, call: ModuleCall, value: Any) -> Any:
@@ -96,33 +124,34 @@ class Intervention:
 class Patch(Intervention):
     """Changes what modules return: to a value, or to what a function makes of it."""
 
-    def __init__(self, owner: Any, path: str, change: Any, call: int | None) -> None:
-        super().__init__(owner, (path,), call)
+    def __init__(self, owner: Any, address: Address, change: Any, call: int | None) -> None:
+        super().__init__(owner, (address,), call)
         self.change = change if callable(change) else lambda value: change
 
-    def calls_in(self, graph: Graph, path: str) -> list[ModuleCall]:
-        return calls_to_change(graph, path, self.call)
+    def calls_in(self, graph: Graph, path: str, call: int | None) -> list[ModuleCall]:
+        return calls_to_change(graph, path, call)
 
     def seen(self, call: ModuleCall, value: Any) -> Any:
         return self.change(value)
 
 
 class Recorded(dict[Any, Any]):
-    """What modules returned in the latest run, by their paths; for the second call of one the key is (path, 2)."""
+    """What modules returned in the latest run, by their paths; for the second call of one the key is (path, 2). What
+    is addressed by a node has that as its key."""
 
 
 class Recording(Intervention):
     """Keeps what modules return."""
 
-    def __init__(self, owner: Any, paths: tuple[str, ...], call: int | None) -> None:
-        super().__init__(owner, paths, call)
+    def __init__(self, owner: Any, addresses: tuple[Address, ...], call: int | None) -> None:
+        super().__init__(owner, addresses, call)
         self.values = Recorded()
-        self._names: dict[str, str | tuple[str, int]] = {}
+        self._names: dict[str, Address] = {}
 
     def entered(self) -> Recorded:
         return self.values
 
-    def begin(self, keys: dict[str, str | tuple[str, int]]) -> None:
+    def begin(self, keys: dict[str, Address]) -> None:
         self.values.clear()
         self._names = keys
 
@@ -139,16 +168,18 @@ class Intervening:
     _intervened = 0
     """How many contexts are open for this program, in all threads."""
 
-    def patch(self, path: str, change: Any, call: int | None = None) -> Intervention:
+    def patch(self, path: Address, change: Any, call: int | None = None) -> Intervention:
         """A context in which what the module at ``path`` returns is another value, or what a function makes of it.
 
-        ``path`` may be a pattern (``transformer.h.*.mlp``); ``call`` chooses one call of a module that is called
-        several times. The function gets the value as the module returned it, a tuple for a tuple.
+        ``path`` may be a pattern (``transformer.h.*.mlp``); ``call``, or ``(path, 2)``, chooses one call of a module
+        that is called several times. The function gets the value as the module returned it, a tuple for a tuple. A
+        node, the name of one, or of a variable of the user's, is a single value, whoever computes it.
         """
         return Patch(self, path, change, call)
 
-    def record(self, *paths: str, call: int | None = None) -> Intervention:
-        """A context that gives a dict: what the modules at these paths returned in the latest run inside of it."""
+    def record(self, *paths: Address, call: int | None = None) -> Intervention:
+        """A context that gives a dict: what the modules at these paths returned in the latest run inside of it. Nodes,
+        and names of such, are single values."""
         if not paths:
             raise GraphError("record() needs the path of a module", fixes=["captured.record('encoder.layer.*')"])
         return Recording(self, paths, call)
@@ -169,7 +200,6 @@ class Intervening:
         self.__dict__["_intervened"] = self._intervened - 1
         if not self._intervened:
             self._ask_interventions(False)
-            self.__dict__.pop("_variants", None)
             self.__dict__.pop("_intervened", None)
 
     def _ask_interventions(self, asks: bool) -> None:
@@ -236,21 +266,16 @@ def _asking(captured: Any, keys: dict[str, bool]) -> Graph:
     memory: dict[int, SharedMemory] = {}
     fates = []
     for key in keys:
-        for call in _calls_named(graph, key):
+        for call in call_named(graph, key):
             place = id(call.graph)
             if place not in memory:
                 memory[place] = SharedMemory(call.graph, graph.owning_module, inputs_apart=True)
             fates.append(_fates(call, memory[place]))
     waiting = iter(fates)
     for key, is_changed in keys.items():
-        for call in _calls_named(graph, key):
+        for call in call_named(graph, key):
             _insert_question(call, is_changed, next(waiting))
     return graph
-
-
-def _calls_named(graph: Graph, key: str) -> list[ModuleCall]:
-    path, _, number = key.partition("@")
-    return calls_at(graph, path, int(number or 0) + 1)
 
 
 class _Fate(NamedTuple):

@@ -238,7 +238,14 @@ class LazyGraph(StandsFor, Intervening):
         """What the original has, ``parameters()`` say, is the original's."""
         if name in _OWN:
             raise AttributeError(name)
-        return getattr(self.fn, name)
+        try:
+            return getattr(self.fn, name)
+        except AttributeError:
+            if name not in _OF_CAPTURES:
+                raise
+        captures = object.__getattribute__(self, "captures")
+        advice = f"lazy.captures[0].{name}" if captures else "it has none yet; call it, or give clew.trace an example"
+        raise AttributeError(f"a lazy graph has no {name!r}, its captures have: {advice}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         """What is set besides the attributes of a lazy graph is set in the original, which its captures work on."""
@@ -284,6 +291,8 @@ class LazyGraph(StandsFor, Intervening):
         return LazyGraph(fn, capture, limit)
 
 
+_OF_CAPTURES = frozenset({"code", "graph", "guards", "view", "to_python", "node_of", "insert_after", "wrap_module"})
+"""What people look for in a lazy graph, and each capture has."""
 _OWN = frozenset({*LazyGraph.__slots__, *StandsFor.__slots__})
 
 

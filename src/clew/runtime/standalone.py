@@ -146,6 +146,8 @@ def to_python(captured: Any, folder: str | os.PathLike[str], *, guards: bool = T
     writer = _Writer(captured, guards)
     text = writer.text()
     target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise CodegenError(f"{target} is a file, and a program is written to a folder", fixes=["name a folder"])
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target) as scratch:
         (Path(scratch) / MODEL).write_text(text, encoding="utf-8")

@@ -47,7 +47,7 @@ def calls_to_change(graph: Graph, path: str, call: int | None) -> list[ModuleCal
 
 def check_separable(call: ModuleCall) -> None:
     """Raise if uses of what a module returned cannot be told from uses of the same value by others."""
-    if call.is_one_node:
+    if call.is_one_node or call.is_value:
         return
     for node, users in _users_behind(call)[1].items():
         keeping = [user for user in users if sets_state(user.target)]
@@ -96,6 +96,8 @@ def redirect(call: ModuleCall, make: Callable[[list[Node]], list[Any]]) -> None:
         if new is not node:
             new.value_type = new.value_type or node.value_type
             _move_marks(call, node, new)
+    if call.is_value:
+        return
     swapped = dict(zip(results, made, strict=True))
     _note_again(call, call.args, call.kwargs, mapped(call.result, lambda leaf: swapped.get(leaf, leaf)))
 
@@ -119,6 +121,8 @@ def _users_behind(call: ModuleCall) -> tuple[Node, dict[Node, list[Node]]]:
 
 def _stack_inside(call: ModuleCall) -> dict[str, tuple[str, Any]]:
     """The modules that a node at the end of a call is inside of."""
+    if call.is_value:
+        return dict(stack_of(call.result))
     for node in call.graph.nodes:
         stack = stack_of(node)
         if call.key in stack:

@@ -49,7 +49,21 @@ def calls_from(inputs: Any, captured: Any, make: Callable[[Type], Any]) -> list[
             why="a call is a pair of a tuple of arguments and a dict of named ones",
             fixes=("inputs=((x,), {})", "inputs=[((x,), {}), ((y,), {'flag': True})]"),
         )
-    return [(tuple(args), dict(kwargs)) for args, kwargs in given]
+    calls = [(tuple(args), dict(kwargs)) for args, kwargs in given]
+    _check_arguments(captured, calls)
+    return calls
+
+
+def _check_arguments(captured: Any, calls: list[Call]) -> None:
+    """Raise for a call that leaves out arguments, or has some that are not known: there both programs only refuse."""
+    if not hasattr(captured, "_entered"):
+        return
+    signature = captured._entered()[0]
+    for args, kwargs in calls:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise NoExample(f"the inputs do not fit {signature}: {error}", fixes=(_GIVE_ONE,)) from None
 
 
 def _is_pair(value: Any) -> bool:

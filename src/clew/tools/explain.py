@@ -20,7 +20,7 @@ from rich.text import Text
 from clew.capture.bytecode.try_blocks import attempt, attempt_method
 from clew.capture.guards.notes import CHECKS
 from clew.capture.options import LEFT_OUT, Options, check_callable, given, static_names
-from clew.errors import ClewError
+from clew.errors import ClewError, counted
 from clew.ir.arguments import all_nodes
 from clew.ir.control_flow import is_control
 from clew.ir.effects import effect_of, resolve
@@ -39,6 +39,9 @@ from clew.runtime.lazy import LazyGraph
 
 Row = dict[str, Any]
 _WAYS_OUT = ("take that part out of the captured program",)
+
+
+_BLOCK = ("__enter__", "__exit__")
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class Explanation:
 
     def _title(self) -> str:
         if self.captured:
-            return f"{self.name} is captured: {self.nodes} nodes, {len(self.guards)} guards"
+            return f"{self.name} is captured: {counted(self.nodes, 'node')}, {counted(len(self.guards), 'guard')}"
         return f"{self.name} is not captured"
 
     def _sections(self) -> list[tuple[str, list[Row]]]:
@@ -187,11 +190,18 @@ def _islands(graph: Graph) -> list[Row]:
 
 def _opaque(graph: Graph, aside: set[Node]) -> list[Row]:
     """The calls, also inside bodies, that the capture did not look into, or whose effect nobody knows; and why."""
-    calls = [node for node in all_nodes(graph) if node not in aside and not is_control(node)]
+    calls = [node for node in all_nodes(graph) if not (node in aside or is_control(node) or _is_of_block(node))]
     found = {node: node.meta.get("opaque", "") for node in calls if node.target not in CHECKS}
     unknown = {node: "nobody vouches for it" for node in found if effect_of(node) is Effect.UNKNOWN}
     rows = [(node, why or unknown.get(node, "")) for node, why in found.items()]
     return [{"why": why, **_call(node, node.target)} for node, why in rows if why]
+
+
+def _is_of_block(node: Node) -> bool:
+    """Whether a node makes, enters or leaves a context manager: it is followed, as a ``with`` block of the code."""
+    if node.op == "call_method" and node.target in _BLOCK:
+        return True
+    return any(user.op == "call_method" and user.target in _BLOCK for user in node.users)
 
 
 def _serving_guards(graph: Graph) -> set[Node]:

@@ -13,7 +13,9 @@ from typing import Any
 import numpy
 
 from clew import tree
-from clew.errors import TranslationError
+from clew.errors import GuardError, TranslationError
+from clew.ir.arguments import all_nodes
+from clew.ir.interpreter import Interpreter
 from clew.translate.sources.source import Source
 
 TOLERANCES = {
@@ -40,10 +42,7 @@ def check_example(program: Any, made: Any, source: Source, convert: Callable[[An
         args, kwargs = example.call(gone)
     except Gone:
         return False
-    leaves, structure = tree.flatten((args, kwargs))
-    arrays = {id(leaf): convert(source.to_numpy(leaf)) for leaf in leaves if source.is_array(leaf)}
-    given = [arrays.get(id(leaf), leaf) for leaf in leaves]
-    there_args, there_kwargs = tree.unflatten(given, structure)
+    there_args, there_kwargs = _there(source, convert, (args, kwargs))
     with source.without_gradients():
         found = tree.flatten(made(*there_args, **there_kwargs))[0]
         wanted = tree.flatten(program(*args, **kwargs))[0]
@@ -53,6 +52,47 @@ def check_example(program: Any, made: Any, source: Source, convert: Callable[[An
         if source.is_array(other):
             _compare(place, one, source.to_numpy(other))
     return True
+
+
+def _there(source: Source, convert: Callable[[Any], Any], call: Any) -> Any:
+    """A call with arrays of the target."""
+    leaves, structure = tree.flatten(call)
+    arrays = {id(leaf): convert(source.to_numpy(leaf)) for leaf in leaves if source.is_array(leaf)}
+    return tree.unflatten([arrays.get(id(leaf), leaf) for leaf in leaves], structure)
+
+
+def compiled_difference(
+    program: Any, made: Any, source: Source, convert: Callable[[Any], Any], is_compiling: Any
+) -> str:
+    """How what a program gives for the example when a compiler traces it differs from what a plain call gives; empty if
+    it does not, or does not ask for compilers. The compiled side runs plainly, with the answer that a compiler gets."""
+    asks = any(node.target is is_compiling for node in all_nodes(made._graph))
+    example = vars(program).get("_example")
+    if not asks or example is None or made.draws or made.changes_state:
+        return ""
+    try:
+        args, kwargs = _there(source, convert, example.call(gone))
+        compiled = _AsCompiled(made, is_compiling).run(*args, **kwargs)
+    except (Gone, GuardError):
+        return ""
+    found, wanted = (tree.flatten(one)[0] for one in (compiled, made(*args, **kwargs)))
+    if len(found) != len(wanted):
+        return f"{len(found)} results, not {len(wanted)}"
+    told = (difference(numpy.asarray(one), numpy.asarray(other)) for one, other in zip(found, wanted, strict=True)
+            if hasattr(other, "dtype"))  # fmt: skip
+    return next(filter(None, told), "")
+
+
+class _AsCompiled(Interpreter):
+    """Runs a translated program with the answer that a compiler is there."""
+
+    def __init__(self, made: Any, is_compiling: Any) -> None:
+        super().__init__(made.root, False, made._graph)
+        self.is_compiling = is_compiling
+        self.extra_traceback = False
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return True if target is self.is_compiling else super().call_function(target, args, kwargs)
 
 
 def gone(kind: Any) -> Any:

@@ -23,7 +23,7 @@ from clew.ir.graph import Graph
 from clew.ir.guards import guard
 from clew.ir.node import Node
 from clew.translate.refusals import Untranslatable
-from clew.translate.values import Array, Items, Number, Opaque, Optional, Spec, Value, Zipped
+from clew.translate.values import Array, Chosen, Items, Number, Opaque, Optional, Spec, Value, Zipped
 from clew.translate.writer import Writer, leaves_of, mapped, nodes_of
 
 if TYPE_CHECKING:
@@ -97,14 +97,15 @@ class _Body:
     inputs: list[Node]
 
     def __init__(self, translator: Translator, body: Graph, values: list[Any], only: list[bool],
-                 item: int = -1) -> None:  # fmt: skip
-        self._open(translator)
+                 item: int = -1, side: tuple[Any, int] | None = None) -> None:  # fmt: skip
+        self._open(translator, side)
         known: dict[Node, Any] = {}
         for place, (node, value) in enumerate(zip(inputs_of(body), values, strict=True)):
             if place == item:
                 known[node] = self._taken(self.graph.placeholder(str(node.target)), value)
             else:
                 known[node] = self._input(node, value) if only[place] else value
+        self._tell_predicates(values, list(known.values()))
         inner = _inside(translator, body, self.writer, known)
         self.inputs, self.inner = inputs_of(body), inner
         self.result = inner.run()
@@ -116,7 +117,9 @@ class _Body:
         made._open(translator)
         return made
 
-    def _open(self, translator: Translator) -> None:
+    def _open(self, translator: Translator, side: tuple[Any, int] | None = None) -> None:
+        self.side = side
+        """The predicate of the branch that the body is a side of, and which side."""
         self.graph = Graph()
         self.writer = Writer(self.graph, translator.program.namespace, translator.program.notes)
         self.writer.origin = translator.writer.origin
@@ -134,12 +137,23 @@ class _Body:
             return mapped(value, lambda leaf: self.input(name, leaf) if _is_dynamic(leaf) else leaf)
         return self.input(str(node.target), value, node.value_type)
 
+    def _tell_predicates(self, values: list[Any], inside: list[Any]) -> None:
+        """What was chosen by a predicate around the body is chosen by that which the body is given for it."""
+        renamed = {id(one): new for one, new in zip(values, inside, strict=True) if isinstance(new, Value)}
+        for new in (leaf for one in inside for leaf in leaves_of(one)):
+            chosen = getattr(new, "chosen", None)
+            if chosen is not None and id(chosen.predicate) in renamed:
+                new.chosen = replace(chosen, predicate=renamed[id(chosen.predicate)])
+
     def _taken(self, made: Node, value: Any) -> Any:
-        """The item of a loop: of a tuple each part by itself."""
-        if isinstance(value, tuple):
+        """A node that gives a nest like this one: of a tuple each part by itself."""
+        if isinstance(value, (tuple, list)):
             parts = [self.writer.node("call_function", _getitem, (made, place)) for place in range(len(value))]
-            return tuple(map(self._taken, parts, value))
-        return self._of(made, value)
+            return type(value)(map(self._taken, parts, value))
+        if isinstance(value, dict):
+            return {key: self._taken(self.writer.node("call_function", _getitem, (made, key)), one)
+                    for key, one in value.items()}  # fmt: skip
+        return self._of(made, value) if isinstance(value, Value) else value
 
     def input(self, name: str, value: Any, kind: Any = None) -> Any:
         """A value from outside as an input of the body."""
@@ -149,7 +163,10 @@ class _Body:
         return self._of(made, value)
 
     def _of(self, made: Node, value: Any) -> Any:
-        """A node that gives a value like this one."""
+        """A node that gives a value like this one; on a side of the branch that chose it, what it is there."""
+        chosen = getattr(value, "chosen", None)
+        if chosen is not None and self.side is not None and chosen.predicate is self.side[0]:
+            return self._taken(made, chosen.sides[self.side[1]])
         if isinstance(value, Items):
             return Items(self.writer, made, value.specs, value.shares)
         if isinstance(value, Array):
@@ -159,8 +176,8 @@ class _Body:
         if isinstance(value, Number):
             return Number(self.writer, made, value.value)
         if isinstance(value, Optional):
-            return Optional(self.writer, made, value.spec)
-        return Opaque(self.writer, made, value.reason)
+            return Optional(self.writer, made, value.spec, chosen)
+        return Opaque(self.writer, made, value.reason, chosen)
 
     def close(self, result: Any) -> Graph:
         """The graph, which returns this."""
@@ -181,14 +198,18 @@ def _numbered(name: str) -> Iterator[str]:
 def _branch(translator: Translator, node: Node, branch: Branch) -> Any:
     predicate = translator.arguments(branch.predicate)
     operands = list(translator.arguments(branch.operands))
+    if isinstance(predicate, Array) and predicate.plain is not None:
+        predicate = predicate.plain
+    if not isinstance(predicate, Value):
+        taken = branch.bodies[0 if predicate else 1]
+        _check_aliases(translator, branch.operands, written_inputs(translator, taken))
+        return _inlined(translator, taken, operands, node, branch.operands)
     places = sorted({place for body in branch.bodies for place in written_inputs(translator, body)})
     _check_aliases(translator, branch.operands, places)
-    if not isinstance(predicate, Value):
-        return _inlined(translator, branch.bodies[0 if predicate else 1], operands, node, branch.operands)
     if isinstance(predicate, Opaque) and not _is_maybe(predicate):
         raise Untranslatable(predicate.reason or "a branch on a value of which nothing is known")
     only = _are_given(operands)
-    bodies = [_Body(translator, body, operands, only) for body in branch.bodies]
+    bodies = [_Body(translator, body, operands, only, -1, (predicate, k)) for k, body in enumerate(branch.bodies)]
     for body in bodies if places else ():
         body.result = (body.result, *(body.inner.env[body.inputs[place]] for place in places))
     found = _joined(translator, branch, bodies, _spread(operands, only), predicate)
@@ -230,9 +251,24 @@ def _chosen(translator: Translator, predicate: Any, bodies: Any, results: Any, r
     """The call of Python's branch, and what is known of what it gives."""
     spelled = [mapped(result, lambda leaf: None) if raises else mapped(result, translator.spelled)
                for result, raises in zip(results, raising, strict=True)]  # fmt: skip
-    graphs = [body.close(result) for body, result in zip(bodies, spelled, strict=True)]
+    packed = [_packed(body, one, other) for body, one, other in zip(bodies, spelled, reversed(spelled), strict=True)]
+    graphs = [body.close(result) for body, result in zip(bodies, packed, strict=True)]
     node = translator.writer.node("call_function", cond, (predicate, *graphs, tuple(given)))
     return _merged(translator, node, results[0], results[1], predicate)
+
+
+def _packed(body: _Body, result: Any, beside: Any) -> Any:
+    """A result in which a nest is one value where the other side has something else, since sides are of one form."""
+    if not isinstance(result, (tuple, list, dict)):
+        return result
+    if type(result) is type(beside) and len(result) == len(beside) and not isinstance(result, dict):
+        return type(result)(_packed(body, one, other) for one, other in zip(result, beside, strict=True))
+    if isinstance(result, dict) and isinstance(beside, dict) and list(result) == list(beside):
+        return {key: _packed(body, one, beside[key]) for key, one in result.items()}
+    if type(result) not in (tuple, list, dict):
+        return result
+    items = list(result.items()) if isinstance(result, dict) else list(result)
+    return body.writer.node("call_function", type(result), (items,))
 
 
 def _truths(body: _Body, result: Any, beside: Any, plain: bool) -> Any:
@@ -339,6 +375,7 @@ def _is_maybe(value: Any) -> bool:
 def _merged(translator: Translator, node: Node, one: Any, other: Any, predicate: Any = None) -> Any:
     """What is known of a result that comes from one of two sides."""
     writer = translator.writer
+    taken = other if isinstance(predicate, Number) and not predicate.value else one
     if not isinstance(one, (Value, tuple, list, dict)) and type(one) is type(other) and one == other:
         return one
     if isinstance(one, (tuple, list)) and type(one) is type(other) and len(one) == len(other):
@@ -347,19 +384,23 @@ def _merged(translator: Translator, node: Node, one: Any, other: Any, predicate:
             for place, (left, right) in enumerate(zip(one, other, strict=True))
         ]
         return tuple(parts) if isinstance(one, tuple) else parts
+    if type(one) is dict and type(other) is dict and list(one) == list(other):
+        places = {key: writer.node("call_function", _getitem, (node, key)) for key in one}
+        return {key: _merged(translator, places[key], one[key], other[key], predicate) for key in one}
     if isinstance(one, Array) and isinstance(other, Array) and one.dtype == other.dtype and one.ndim == other.ndim:
-        return writer.wrap(node, Spec(one.spec.shape, one.dtype), True)
+        return writer.wrap(node, Spec(taken.spec.shape, one.dtype), True)
     plain = (Number, bool, int, float)
     if isinstance(one, plain) and isinstance(other, plain):
-        taken = other if isinstance(predicate, Number) and not predicate.value else one
         return Number(writer, node, taken.value if isinstance(taken, Number) else taken)
     arrays = [side for side in (one, other) if isinstance(side, (Array, Optional))]
     kinds = {(side.spec.dtype, len(side.spec.shape)) for side in arrays}
+    chosen = Chosen(predicate, (one, other)) if isinstance(predicate, Value) else None
     if len(kinds) == 1 and all(side is None or isinstance(side, (Array, Optional)) for side in (one, other)):
-        return Optional(writer, node, arrays[0].spec)
+        return Optional(writer, node, arrays[0].spec, chosen)
     if all(side is None or isinstance(side, plain) or _is_maybe(side) for side in (one, other)):
-        return Opaque(writer, node, MAYBE)
-    return Opaque(writer, node, "it is an array or something else, by a branch: only one kind of value can be carried")
+        return Opaque(writer, node, MAYBE, chosen)
+    reason = "it is an array or something else, by a branch: only one kind of value can be carried"
+    return Opaque(writer, node, reason, chosen)
 
 
 def _loop(translator: Translator, node: Node, loop: Loop, own: int | None = None) -> Any:

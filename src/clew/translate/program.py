@@ -18,22 +18,24 @@ import numpy
 
 from clew.capture.bytecode.try_blocks import attempt, attempt_method
 from clew.capture.control_flow.raising import raise_error
-from clew.capture.state.slots import ROOT, assign
+from clew.capture.state.slots import ROOT, assign, has_attribute
 from clew.errors import CaptureError, MissingFramework
 from clew.frameworks import PACKAGES
 from clew.ir.arguments import all_nodes, bodies_of, nested_graphs
+from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.ir.guards import Call, Guard, guard
 from clew.ir.guests import guest, package_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.passes.program import graph_in
-from clew.translate.check import Gone, check_example, gone
-from clew.translate.guards import enter_guards, entry_constants, entry_guards
+from clew.translate.check import Gone, check_example, compiled_difference, gone
+from clew.translate.equal_items import warn_of_equal_items
+from clew.translate.guards import drop_implied, enter_guards, entry_constants, entry_guards
 from clew.translate.nests import stands_for
 from clew.translate.observed import observe
 from clew.translate.refusals import Refusal, error_of
-from clew.translate.translator import Program, Translator, assigned_paths
+from clew.translate.translator import Program, Translator, assigned_paths, read_paths
 from clew.translate.values import Array
 from clew.translate.writer import Writer, leaves_of, mapped, nodes_of
 
@@ -58,7 +60,28 @@ def translate(program: Any, to: str, *, dry_run: bool = False, check: bool = Tru
         raise error_of(name, to, found)
     if check:
         check_example(program, made, *conversion(source, to))
+        _check_compiled(program, made, source, to)
     return made
+
+
+def _check_compiled(program: Any, made: Any, source: str, to: str) -> None:
+    """Let a program not be compiled that gives other results then than in plain calls, as its original does."""
+    plain = getattr(importlib.import_module(TARGETS[to]), "PLAIN", None)
+    if plain is None:
+        return
+    told = compiled_difference(program, made, *conversion(source, to), plain[1])
+    if told:
+        reason = (
+            "the original asks whether a compiler traces it, and gives other results for the example then "
+            f"({told}); translated.guards.drop(kind='mode') gives those"
+        )
+        _never_compiled(made, plain[1], reason)
+        made.notes = (*made.notes, f"it runs, but cannot be compiled: {reason}")
+
+
+def _never_compiled(made: Any, is_compiling: Any, reason: str) -> None:
+    never = Guard(Call(is_compiling, ()), "equals", False, "mode", None, reason, "no compiler traces the program")
+    made._graph.set_guards((never, *made._graph.guards.entry))
 
 
 def check_pair(source: str, to: str) -> None:
@@ -114,9 +137,7 @@ def _translated(program: Any, graph: Graph, source: str, to: str) -> tuple[Any, 
         if others:
             return None, others
         told = "; ".join(dict.fromkeys(map(str, refusals)))
-        reason = f"what compiled calls do in the original cannot be carried over: {told}"
-        never = Guard(Call(is_compiling, ()), "equals", False, "mode", None, reason, "no compiler traces the program")
-        made._graph.set_guards((never, *made._graph.guards.entry))
+        _never_compiled(made, is_compiling, f"what compiled calls do in the original cannot be carried over: {told}")
         made.notes = (*made.notes, f"it runs, but cannot be compiled: {told}")
     if made is not None:
         made.translated_from = source
@@ -131,12 +152,14 @@ def _attempt(program: Any, graph: Graph, knows: Any, target: Any, namespace: Any
         _without_attempts(prepared)
     constants: dict[str, Any] = {}
     refusals = knows.prepare(prepared, constants)
+    drop_implied(prepared, source.implied)
     if source.reads_calls:
         enter_guards(prepared, source.implied)
     shared = Program(source, namespace, prepared.owning_module, constants)
     shared.refusals += refusals
     shared.examples = _examples(program)
     shared.assigned = assigned_paths((prepared, *nested_graphs(prepared)))
+    shared.read_paths = read_paths((prepared, *nested_graphs(prepared)))
     shared.observe = lambda: _observed(program, prepared, shared)
     result = _Outermost(shared, prepared)
     if shared.refusals:
@@ -168,6 +191,8 @@ _BY_DATA = (
 
 def _fails_by_data(function: Any, args: list[Any]) -> bool:
     """Whether the numbers that arrays hold may tell if a call fails."""
+    if function is operator.getitem and not any(isinstance(leaf, Node) for leaf in leaves_of(args[1:])):
+        return False  # plain places: the sizes tell
     name = getattr(function, "__module__", None) or "", getattr(function, "__name__", str(function))
     is_of_arrays = any(isinstance(leaf, Node) and isinstance(leaf.value_type, ArrayType) for leaf in leaves_of(args))
     return is_of_arrays and any(one in ".".join(name) for one in _BY_DATA)
@@ -195,13 +220,24 @@ def _without_attempts(graph: Graph) -> None:
 def _observed(program: Any, graph: Graph, shared: Program) -> dict[Node, Any]:
     """What nodes give for the example, where that is plain."""
     example = vars(program).get("_example")
-    if example is None or shared.assigned:
+    if example is None:
         return {}
     try:
         args, kwargs = example.call(gone)
     except Gone:
         return {}
-    return observe(graph, shared.constants, args, kwargs, shared.source)
+    root = graph.owning_module
+    before = {path: resolve(root, path) for path in shared.assigned if has_attribute(root, path)}
+    if len(before) < len(shared.assigned):
+        return {}  # it makes attributes that are not there yet
+    held = copy.deepcopy(list(before.values()))
+    with shared.source.undisturbed(root):
+        try:
+            return observe(graph, shared.constants, args, kwargs, shared.source)
+        finally:
+            for (path, value), earlier in zip(before.items(), held, strict=True):
+                assign(root, path, value)
+                shared.source.restore(value, earlier)
 
 
 def _examples(program: Any) -> dict[str, Any]:
@@ -242,6 +278,7 @@ class _Outermost:
         self.written.output(nodes_of(mapped(result, translator.spelled)))
         if not program.refusals:
             _erase_unused(self.written)
+            self._forget_key()
             self.written.set_guards(tuple(entry_guards(graph, self.inputs, self.written, translator)))
 
     def _enter(self, translator: Translator, graph: Graph) -> None:
@@ -254,6 +291,12 @@ class _Outermost:
             made = given[0] if given else self.written.placeholder(str(node.target))
             self.inputs[node] = made
             translator.env[node] = self.program.source.constant(fixed[node]) if node in fixed else value
+
+    def _forget_key(self) -> None:
+        """Ask for no key where nobody uses what is drawn, as in layers that are only left out in training."""
+        if self.key is not None and not self.key.users:
+            self.written.erase_node(self.key)
+            self.key, self.draws = None, 0
 
     def _rebind(self, value: Array, new: Any) -> None:
         made = self.writer.namespace.cast(new, value.dtype)
@@ -295,6 +338,7 @@ _KEPT = (
     assign,
     guard,
     raise_error,
+    warn_of_equal_items,
     operator.setitem,
     numpy.add.at,
     numpy.multiply.at,

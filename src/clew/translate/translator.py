@@ -13,8 +13,9 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from clew.capture.control_flow.raising import raise_error
-from clew.capture.guards.notes import are_distinct
+from clew.capture.control_flow.raising import raise_error, text_of
+from clew.capture.guards.notes import are_distinct, read_variable, remember
+from clew.capture.recording.opaque_calls import as_given
 from clew.capture.recording.outputs import rebuild, rebuild_mapping
 from clew.capture.state.slots import ROOT, assign, assign_buffer, has_attribute
 from clew.ir.control_flow import choose, is_control
@@ -29,7 +30,7 @@ from clew.translate.nests import entered, spec_of
 from clew.translate.refusals import Refusal, Undecided, Untranslatable
 from clew.translate.sources.source import NOTHING, Source
 from clew.translate.targets.namespace import Namespace
-from clew.translate.values import Array, Dtype, Items, Number, Opaque, Optional, Place, Plain, Spec, Value
+from clew.translate.values import Array, Chosen, Dtype, Items, Number, Opaque, Optional, Place, Plain, Spec, Value
 from clew.translate.writer import Writer, leaves_of, mapped
 
 _EXAMPLES = {"int": 2, "float": 2.5, "bool": True, "complex": 1j, "str": "", "bytes": b"", "None": None}
@@ -68,6 +69,8 @@ class Program:
         self.notes: dict[str, None] = {}
         self.assigned: set[str] = set()
         """The attributes that the program sets."""
+        self.read_paths: set[str] = set()
+        """The attributes that the program reads."""
         self.versions: dict[str, Any] = {}
         """The arrays that attributes are after what was written so far."""
         self.kinds: dict[type, None] = {}
@@ -95,7 +98,11 @@ class Program:
         value = self.constants[path] if path in self.constants else resolve(self.root, path)
         if not self.source.is_array(value):
             return self._plain_attribute(writer, path, value)
-        path = self._paths.setdefault(self.source.identity(value), path)
+        return self.held(writer, value, path)
+
+    def held(self, writer: Writer, value: Any, path: str = "") -> Array:
+        """An array of the source as one of the target, under the first path that it was found at."""
+        path = self._paths.setdefault(self.source.identity(value), path or f"held_{len(self._paths)}")
         is_param = self.source.is_parameter(value)
         held = self.params if is_param else self.state
         if path not in held:
@@ -104,6 +111,7 @@ class Program:
         spec = Spec(tuple(value.shape), writer.namespace.dtype(self.source.dtype_of(value)))
         made: Array = writer.wrap(node, spec, is_param)
         made.fixed, made.path = path not in self.assigned, path
+        made.plain = self.source.plain_attribute(self.root, path, value) if made.fixed else None
         return made
 
     def _plain_attribute(self, writer: Writer, path: str, value: Any) -> Any:
@@ -124,7 +132,7 @@ class Translator:
         self.graph = graph
         self.writer = writer
         self.xp = writer.namespace
-        writer.observed = lambda: program.observed(writer.origin)
+        writer.observed = program.observed
         self.env: dict[Node, Any] = dict(known)
         self.modes = [True]
         """Whether gradients are on, for each block that has been entered."""
@@ -156,9 +164,11 @@ class Translator:
         try:
             self.xp.wanted = None  # rows of other nodes must not see it
             self.xp.wanted = self.wanted(node.value_type)
-            value = self._there(self._translated(node))
+            value = mapped(self._there(self._translated(node)), self._held)
             value = self.source.completed(self.writer, self.wanted(node.value_type), value)
             self._check(node.value_type, value)
+            if isinstance(value, Array) and value.origin is None:
+                value.origin = node
         except Untranslatable as error:
             if not self._is_consequence(node):
                 self.program.refuse(node, str(error))
@@ -166,6 +176,10 @@ class Translator:
         if node.op != "placeholder":
             self._name(node, value, last)
         return self._frozen(value) if not self.modes[-1] else value
+
+    def _held(self, leaf: Any) -> Any:
+        """An array of the source that a plain attribute holds, in a dict say: part of the state."""
+        return self.program.held(self.writer, leaf) if self.source.is_array(leaf) else leaf
 
     def _there(self, value: Any) -> Any:
         """An array where the source has one, and the translation an array or None: a guard says so."""
@@ -205,7 +219,7 @@ class Translator:
                 raise Untranslatable(f"the source gives an array, and the row {type(value).__name__}")
             return
         have = value.spec
-        if have.dtype != wanted.dtype or not _fits(have.shape, kind, self.sizes_differ):
+        if have.dtype != wanted.dtype or not _fits(have.shape, kind, self.sizes_differ or self.writer.guessed):
             raise Untranslatable(
                 f"{self.xp.framework} would give {have.dtype}{list(have.shape)}, "
                 f"and the source gives {wanted.dtype}{list(wanted.shape)}"
@@ -359,6 +373,8 @@ class Translator:
                 raise Untranslatable(NO_ROW)
             found = self._run(row, args, kwargs)
             self._check(node.value_type, found)
+            if isinstance(found, Array) and not found.ndim and found.plain is None:
+                found.plain = self.source.plain_result(self.writer, node, (args, kwargs), found.dtype)
             return found
         except Untranslatable as error:
             if any(isinstance(leaf, (Opaque, Optional)) for leaf in leaves_of((args, kwargs))):
@@ -420,6 +436,8 @@ class Translator:
 
     def _fact(self, node: Node, args: Any) -> Any:
         """What the source's own types tell: dtypes and devices."""
+        if getattr(node.target, "__name__", "") in self.source.implied and args and isinstance(args[0], Array):
+            return _IMPLIED
         if node.target is getattr and isinstance(node.args[0], Node):
             name, kind = node.args[1], node.args[0].value_type
             if name == "dtype" and isinstance(kind, ArrayType):
@@ -570,6 +588,9 @@ class Translator:
 
     def _assign(self, node: Node, args: Any, kwargs: Any) -> Any:
         _, path, value, *_ = args
+        is_plain = not any(isinstance(leaf, Value) or self.source.is_array(leaf) for leaf in leaves_of(value))
+        if is_plain and not isinstance(value, (bool, int, float)) and path not in self.program.read_paths:
+            return None  # a plain attribute that the program does not read, which is the original's own
         if self.writer.rebind.__name__ == "_cannot_rebind":
             raise Untranslatable("it sets an attribute inside of a branch or a loop")
         if path not in self.program.state and path not in self.program.params:
@@ -598,9 +619,21 @@ class Translator:
             return self.xp.dtype_object(leaf)
         return str(leaf) if isinstance(leaf, Place) else leaf
 
+    def _variable(self, node: Node, args: Any, kwargs: Any) -> Any:
+        raise Untranslatable("it reads an object around the program, which it sets an attribute of")
+
+    def _as_given(self, node: Node, args: Any, kwargs: Any) -> Any:
+        return args[0]
+
+    def _remember(self, node: Node, args: Any, kwargs: Any) -> Any:
+        """What an opaque call shares with the program: rows change none of it."""
+        return None
+
     def _guard(self, node: Node, args: Any, kwargs: Any) -> Any:
         told = guard_of(node)
         value = args[0]
+        if value is _IMPLIED or told.test == "untouched" or (told.test == "array" and isinstance(value, Array)):
+            return None
         if not isinstance(value, Value):
             if not told.holds(value) and value != self.source.constant(told.expected):
                 raise Untranslatable(
@@ -624,9 +657,9 @@ class Translator:
         if isinstance(chosen, Array):
             raise Untranslatable("one of two values that are not arrays, by data")
         made = self.writer.node("call_function", choose, (chosen, first, second))
-        array = first if second is None else second
+        array, sides = first if second is None else second, Chosen(chosen, (first, second))
         if (first is None or second is None) and isinstance(array, (Array, Optional)):
-            return Optional(self.writer, made, array.spec)
+            return Optional(self.writer, made, array.spec, sides)
         picked: Any = first if isinstance(chosen, Number) and chosen.value else second
         if (
             isinstance(first, Array)
@@ -637,17 +670,33 @@ class Translator:
             return self.writer.wrap(made, picked.spec, True)
         if all(isinstance(one, (Number, bool, int, float)) for one in (first, second)):
             return Number(self.writer, made, picked.value if isinstance(picked, Number) else picked)
-        return Opaque(self.writer, made, "it is one of two values of different kinds")
+        return Opaque(self.writer, made, "it is one of two values of different kinds", sides)
 
     def _raise(self, node: Node, args: Any, kwargs: Any) -> Any:
         self.writer.node("call_function", raise_error, args, kwargs)
         return None
 
+    def _text(self, node: Node, args: Any, kwargs: Any) -> Any:
+        """The text of an error."""
+        return Opaque(self.writer, self.writer.node("call_function", text_of, tuple(mapped(args, self.spelled))))
+
+    def _mark(self, node: Node, args: Any, kwargs: Any) -> Any:
+        """An attribute that is set on an array: those by which the source's tools know it have no meaning elsewhere."""
+        owner, name, *_ = args
+        if isinstance(owner, (Array, Optional)) and str(name).startswith(self.source.marks):
+            return None
+        raise Untranslatable(f"it sets the attribute {name} of an object")
+
     _SPECIAL: dict[Any, Callable[..., Any]] = {
         assign: _assign, assign_buffer: _assign, has_attribute: _has_attribute, rebuild: _rebuild,
         rebuild_mapping: _rebuild, guard: _guard, choose: _choose, are_distinct: _are_distinct,
-        raise_error: _raise,
+        raise_error: _raise, text_of: _text, setattr: _mark,
+        as_given: _as_given, remember: _remember, read_variable: _variable,
     }  # fmt: skip
+
+
+_IMPLIED = object()
+"""The answer to a question whose answer follows from the dtypes and ranks of the inputs, which are guarded."""
 
 
 class _Mode:
@@ -677,6 +726,11 @@ REFUSED = "it was refused before"
 
 def stand_in() -> None:
     """In graphs that are never run: the place of what was refused."""
+
+
+def read_paths(graphs: Iterable[Graph]) -> set[str]:
+    """The attributes that a program reads."""
+    return {str(node.target) for graph in graphs for node in graph.find_nodes(op="get_attr")}
 
 
 def assigned_paths(graphs: Iterable[Graph]) -> set[str]:

@@ -85,7 +85,7 @@ class _Operators:
 class Array(_Operators, Value):
     """An array of the target."""
 
-    __slots__ = ("fixed", "path", "sizes", "spec")
+    __slots__ = ("fixed", "origin", "path", "plain", "sizes", "spec")
 
     def __init__(
         self, writer: Writer, node: Node, spec: Spec, differentiable: bool = False, fixed: bool = False
@@ -98,6 +98,10 @@ class Array(_Operators, Value):
         """The attribute of the program that it is; empty for what is computed."""
         self.sizes: dict[int, Number] = {}
         """The numbers that were read of its shape."""
+        self.plain: Any = None
+        """The plain number that it was made of, if that is known."""
+        self.origin: Node | None = None
+        """The node of the source that gives it."""
 
     @property
     def dtype(self) -> str:
@@ -174,11 +178,12 @@ class Plain(Value):
 class Optional(Value):
     """An array or None, by a branch of the running program; ``spec`` is that of the array."""
 
-    __slots__ = ("spec",)
+    __slots__ = ("chosen", "spec")
 
-    def __init__(self, writer: Writer, node: Node, spec: Spec) -> None:
+    def __init__(self, writer: Writer, node: Node, spec: Spec, chosen: Chosen | None = None) -> None:
         super().__init__(writer, node, True)
         self.spec = spec
+        self.chosen = chosen
 
 
 class Items(Value):
@@ -230,9 +235,18 @@ class Place(str):
 class Opaque(Value):
     """Any other object of the running program, of which nothing is known."""
 
-    __slots__ = ("reason",)
+    __slots__ = ("chosen", "reason")
 
-    def __init__(self, writer: Writer, node: Node, reason: str = "") -> None:
+    def __init__(self, writer: Writer, node: Node, reason: str = "", chosen: Chosen | None = None) -> None:
         super().__init__(writer, node)
         self.reason = reason
         """Why nothing is known, if that is a refusal that was listed already."""
+        self.chosen = chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """What a value of a branch is on each side of it: another branch on the same predicate knows which it is."""
+
+    predicate: Value
+    sides: tuple[Any, Any]

@@ -38,8 +38,10 @@ class Writer:
         self.namespace = make_namespace(self)
         self.rebind: Callable[[Any, Any], None] = _cannot_rebind
         """Lets an attribute of the program be another array from here on."""
-        self.observed: Callable[[], Any] = _not_observed
-        """The plain number that the source gives for the example here; None if that is not known."""
+        self.observed: Callable[[Node | None], Any] = _not_observed
+        """The plain number that a node of the source gives for the example; None if that is not known."""
+        self.guessed = False
+        """Whether the example does not tell a number that sizes may depend on."""
         self.drawn: dict[int, list[Any]] = {}
         """What was drawn from the keys of the source."""
         self.next_key: Callable[[], Any] = _cannot_draw
@@ -155,7 +157,7 @@ def _cannot_rebind(value: Any, new: Any) -> None:
     raise Untranslatable("it writes state inside of a branch or a loop")
 
 
-def _not_observed() -> Any:
+def _not_observed(node: Node | None) -> Any:
     return None
 
 

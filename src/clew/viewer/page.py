@@ -22,6 +22,8 @@ from clew.tools.profile import Profile
 from clew.viewer.document import document_of
 from clew.viewer.picture import picture_of
 
+PAGES = (".html", ".htm")
+"""The endings of files that browsers show."""
 NOTEBOOK_NODES = 3000
 """How many steps a view in a notebook may have before it leaves out code and source lines, to keep the notebook
 small."""
@@ -60,6 +62,14 @@ class View:
     def save(self, path: str | Path) -> Path:
         """Write the page to a file, which can be sent to anybody."""
         found = Path(path)
+        if found.suffix not in PAGES:
+            raise ClewError(
+                f"{found} has an ending that no page has",
+                fixes=[
+                    f"end it in {' or '.join(PAGES)}",
+                    "clew.to_svg, clew.to_dot, clew.to_mermaid draw other pictures",
+                ],
+            )
         found.write_text(self.html, encoding="utf-8")
         return found
 

@@ -16,7 +16,8 @@ def test_right_or_guarded_or_refused(name: str, framework: str) -> None:
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
     program = PROGRAMS[name]
-    fair = ("right", "guarded", "refused", *([UNSHOWN] if program.judged == SHOWN else []))
+    is_other_text = program.judged == SHOWN and not name.startswith("print")  # of loggers, or written by hand
+    fair = ("right", "guarded", "refused", *([UNSHOWN] if is_other_text else []))
     assert verdict(program, framework) in fair
 
 

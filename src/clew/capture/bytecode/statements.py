@@ -12,6 +12,7 @@ import inspect
 import itertools
 import linecache
 import operator
+import re
 import sys
 import sysconfig
 import warnings
@@ -21,6 +22,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from clew.capture.bytecode.instructions import variables_of
+from clew.capture.python.callers import is_of_program
 from clew.capture.python.loggers import own_handlers
 from clew.capture.state.containers import look_up
 
@@ -55,9 +57,109 @@ def _shows(frame: FrameType, statement: ast.stmt | None, raises: bool) -> bool:
     called = statement.value.func
     name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
     conditions = statement.value.args[:1]
-    if name in _SHOWING and (_is_kept(statement.value, name) or _is_users(frame, called) or _is_redirected()):
+    if name == "print" and is_of_program(frame):
+        return False  # the graph prints it
+    if name in _SHOWING and (_is_kept(statement.value, name) or _is_users(frame, called) or is_redirected()):
         return False
     return name in _SHOWING or (name in CHECKING and bool(conditions) and not _makes_text(conditions[0]))
+
+
+def is_printed(frame: FrameType) -> bool:
+    """Whether a text that is made by the statement which ``frame`` executes goes into a ``print`` and nowhere else, and
+    nothing looks into it on its way there."""
+    filename, place = frame.f_code.co_filename, _position(frame)
+    statement = _statement_at(filename, *place)
+    uses: tuple[ast.stmt | None, ...] = (statement,)
+    if isinstance(statement, (ast.Assign, ast.AugAssign)):
+        uses = _uses_of_message(filename, *place)
+        if not (isinstance(statement, ast.Assign) and _is_piece(statement.value)):
+            return False
+    return bool(uses) and all(map(_is_print, uses)) and _called(frame, ast.Name("print")) in (None, print)
+
+
+def _is_print(statement: ast.stmt | None) -> bool:
+    """Whether a statement is a call of ``print`` that puts texts together without a look at them."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "print":
+        return False
+    options = {one.arg: one.value for one in call.keywords}
+    return (
+        options.keys() <= {"sep", "end", "flush"}
+        and not any(map(_handles_text, options.values()))
+        and all(map(_is_piece, call.args))
+    )
+
+
+def _is_piece(value: ast.expr) -> bool:
+    """Whether texts inside of an expression become parts of its text as they are."""
+    if not _handles_text(value):
+        return True
+    if isinstance(value, ast.JoinedStr):
+        return all(map(_is_plain_field, value.values))
+    if isinstance(value, ast.BinOp):
+        is_sum = isinstance(value.op, ast.Add) and _is_piece(value.left)
+        return _is_piece(value.right) if is_sum else _is_filled(value.left, "%") and not _handles_text(value.right)
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return all(map(_is_piece, value.elts))
+    if isinstance(value, (ast.ListComp, ast.GeneratorExp)):
+        around = [part for one in value.generators for part in (one.iter, *one.ifs)]
+        return _is_piece(value.elt) and not any(map(_handles_text, around))
+    if isinstance(value, ast.Starred):
+        return _is_piece(value.value)
+    return isinstance(value, ast.Call) and _is_text_call(value)
+
+
+def _is_plain_field(part: ast.expr) -> bool:
+    """Whether a part of an f-string is text, or a value with a width and precision that are written out."""
+    if not isinstance(part, ast.FormattedValue):
+        return isinstance(part, ast.Constant)
+    if part.conversion >= 0 and part.format_spec is not None:  # the text of the value is widened
+        return False
+    spec = part.format_spec.values if isinstance(part.format_spec, ast.JoinedStr) else []
+    return not _handles_text(part.value) and all(isinstance(one, ast.Constant) for one in spec)
+
+
+def _is_text_call(call: ast.Call) -> bool:
+    """Whether a call makes one text of values: ``str(x)``, ``"{}".format(x)``, ``", ".join(map(str, xs))``."""
+    if call.keywords or isinstance(call.func, ast.Attribute):
+        given = [*call.args, *(one.value for one in call.keywords)]
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if name == "join" and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Constant):
+            return all(map(_is_piece, given))
+        return name == "format" and _is_filled(call.func.value, "{") and not any(map(_handles_text, given))  # type: ignore[attr-defined]
+    name, given = call.func.id if isinstance(call.func, ast.Name) else "", list(call.args)
+    if name == "map" and given and isinstance(given[0], ast.Name) and given[0].id in _TEXT_MAKERS:
+        del given[0]
+    elif name not in _TEXT_MAKERS:
+        return False
+    return not any(map(_handles_text, given))
+
+
+_TEXT_MAKERS = frozenset({"str", "repr"})
+_TEXT_METHODS = frozenset({"format", "join", "__str__", "__repr__", "__format__"})
+_WIDE = {"%": re.compile(r"%[^%a-zA-Z]"), "{": re.compile(r"\{[^{}]*\{")}
+"""Fields of templates that cut or widen a text that is there, or whose width is a value."""
+
+
+def _is_filled(template: ast.expr, mark: str) -> bool:
+    """Whether an expression is a text whose fields take values as they are."""
+    is_text = isinstance(template, ast.Constant) and isinstance(template.value, str)
+    return is_text and _WIDE[mark].search(template.value) is None  # type: ignore[attr-defined]
+
+
+def _handles_text(value: ast.expr) -> bool:
+    """Whether an expression makes texts, or does more than compute a value."""
+    return any(map(_is_of_text, ast.walk(value)))
+
+
+def _is_of_text(part: ast.AST) -> bool:
+    if isinstance(part, ast.Name):
+        return part.id in (*_TEXT_MAKERS, "format", "ascii")
+    if isinstance(part, ast.Attribute):
+        return part.attr in _TEXT_METHODS
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
+        return isinstance(part.left, ast.Constant) and isinstance(part.left.value, str)
+    return isinstance(part, (ast.JoinedStr, ast.NamedExpr, ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom))
 
 
 @functools.lru_cache(maxsize=512)
@@ -167,7 +269,7 @@ def _ways_out() -> tuple[Any, ...]:
     return sys.stdout, sys.stderr, *shown
 
 
-def _is_redirected() -> bool:
+def is_redirected() -> bool:
     """Whether the program has turned printed text elsewhere, where it may read it."""
     known = screens.get()
     return known is not None and not all(map(operator.is_, _ways_out(), known))

@@ -23,6 +23,7 @@ from clew.ir.effects import pure
 if TYPE_CHECKING:
     from clew.capture.control_flow.body_recorder import Support
     from clew.capture.recording.recorder import Recorder
+    from clew.ir.node import Node
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
 ENTRANCE = "_call"
@@ -64,14 +65,19 @@ def text(recorder: Recorder, support: Support, template: str, values: list[Any])
         found = Text(template.format(*map(recorder.concrete, values)))
     if not values:
         return str(found)
-    found.place = recorder.create(text_of, (template, *(_shown(recorder, value) for value in values)))
+    found.place = record_text(recorder, template, values)
     return found
 
 
-def _shown(recorder: Recorder, value: Any) -> Any:
+def record_text(recorder: Recorder, template: str, values: list[Any]) -> Node:
+    """The node of a text that is made of values of the graph."""
+    return recorder.create(text_of, (template, *(shown(recorder, value) for value in values)))
+
+
+def shown(recorder: Recorder, value: Any) -> Any:
     """A value as the argument of a node that makes text of it: a shape is one, and not a plain tuple."""
     made = recorder.argument(value)
-    is_plain = not isinstance(value, tuple) or type(value) is tuple or hasattr(value, "_fields")
+    is_plain = not isinstance(value, tuple) or value.__class__ is tuple or hasattr(value, "_fields")
     return made if is_plain else recorder.create(value.__class__, (made,))
 
 

@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.capture.python.callers import asking_frame, is_importing, is_of_program, line_of_program
 from clew.capture.python.outside_reads import Question
 from clew.capture.recording.recorder import Recorder
 from clew.errors import CaptureError
 from clew.ir.source import is_hidden
+
+if TYPE_CHECKING:
+    from clew.capture.python.printing import Prints
 
 CHANGES = "it gives another value at each call, which the graph would not"
 ONCE = "no call of the graph would do it again"
@@ -57,6 +60,10 @@ class Listener:
         found = asking_frame(frame, self.through)
         return found is not None and not is_hidden(found.f_code)
 
+    def prints(self, frame: FrameType | None) -> Prints | None:
+        """What the graph prints, if it does so where ``frame`` prints something."""
+        return None
+
     def note(self, question: Question, args: tuple[Any, ...], text: str) -> None:
         """The program has asked the world outside for something that can be asked again: it is guarded."""
         with unheard():  # the question itself is none of the program's
@@ -85,6 +92,11 @@ class Listener:
 
 
 _listening: ContextVar[Listener | None] = ContextVar("clew_python_listener", default=None)
+
+
+def attached() -> Listener | None:
+    """The listener of the capture in this context, also while something runs that is not recorded."""
+    return _listening.get()
 
 
 def current() -> Listener | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from clew.capture.bytecode.try_blocks import NEVER
 from clew.capture.recording.folding import Folding
 from clew.capture.recording.opaque_calls import CallVariables
 from clew.capture.recording.recorder import Recorder
@@ -69,6 +70,12 @@ class ExampleRecorder(Recorder):
         self.raised: Exception | None = None
         self.finishing = False  # whether the program has ended, and its result is being recorded
         self.depth = 0
+        self.acts: list[Callable[[], None]] = []
+        """What the program has shown or told somebody, to be done if the run counts as a call."""
+
+    def tell(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record a call that only shows or tells something, which the run itself does not make."""
+        self.create(function, args, kwargs, errors=NEVER)
 
     def paused(self) -> Paused:
         """What happens inside is one recorded call, and is not recorded again."""
@@ -77,6 +84,14 @@ class ExampleRecorder(Recorder):
     def perform(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a call on plain values, which is not recorded."""
         raise NotImplementedError
+
+    def apart(self, value: Any) -> Any:
+        """What is taken out of a list: other objects for arrays that belong to a node already, which keep it."""
+        if type(value) is tuple or type(value) is list:
+            return type(value)([self.apart(part) for part in value])
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*map(self.apart, value))
+        return value
 
     def check_opaque(self, target: Any, why: str) -> None:
         """A call is about to be kept whose inside the graph does not hold: refused if the user wants none of these."""

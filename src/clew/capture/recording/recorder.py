@@ -368,6 +368,7 @@ class Recorder:
     """The classes of most arrays, which are known without a question to the framework."""
 
     opens_lists = False
+    branches_in_functions = False  # whether functions that are handed to others may have branches and loops inside
     """Whether the list of a range of any length may be of any length, too."""
     leaf_kinds: frozenset[type] = frozenset()  # of plain values, besides numbers, that may differ from path to path
 
@@ -468,7 +469,7 @@ class Recorder:
         if node is not None:
             return node
         known = self.attributes.paths.get(id(value))
-        path = known[0] if known is not None and known[1] is value else self._new_constant(value)
+        path = known[0] if known is not None and known[1] is value else self.new_constant(value)
         return self.attribute_node(path, value)
 
     def attribute_node(self, path: str, value: Any = None) -> Node:
@@ -480,7 +481,7 @@ class Recorder:
             self.note_type(node, value)
         return node
 
-    def _new_constant(self, value: Any) -> str:
+    def new_constant(self, value: Any) -> str:
         return self.attributes.add_constant(value)
 
     # ---- recording -----------------------------------------------------------------------------------------------

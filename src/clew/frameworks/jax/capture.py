@@ -145,12 +145,10 @@ class Run(of_numpy.Run):
             return super()._call(given)
 
     def _leave(self, stays: bool) -> None:
-        """Put everything back, or let what the run did stay done; then what it wanted to show is shown."""
+        """Put everything back, or let what the run did stay done."""
         super()._leave(stays)
         if stays:
             self.recorder.traced_once.count_as_call()
-        for function, args, kwargs in self.recorder.acts if stays else ():
-            function(*args, **kwargs)
 
     def _install_more(self, patches: Patches, functions: list[Any]) -> None:
         """Let public functions of JAX, and jitted ones, report to the recorder."""

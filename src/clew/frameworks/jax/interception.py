@@ -7,7 +7,6 @@ go through; what is not jitted comes to the trace as primitives.
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import functools
 import io
@@ -18,6 +17,7 @@ from typing import Any, TypeAlias
 
 import jax
 import jax.experimental
+import jax.flatten_util
 import numpy
 
 from clew.capture.patches import Patches
@@ -26,7 +26,7 @@ from clew.capture.python.imported_names import noted
 from clew.capture.state.reachable import reads_variables
 from clew.capture.state.surroundings import Surroundings
 from clew.frameworks.jax import names, private, transforms
-from clew.frameworks.jax.array_proxy import TracedJaxArray
+from clew.frameworks.jax.array_proxy import TracedJaxArray, without_proxies
 from clew.frameworks.jax.recorder import JaxRecorder
 from clew.frameworks.jax.traced_once import anew
 from clew.frameworks.jax.types import kind_of
@@ -43,6 +43,12 @@ _PLACES = (
 _OF_JAX = frozenset("device_put device_get vjp jvp linearize linear_transpose".split())
 _CALLING_BACK = ((jax, "pure_callback"), (jax.experimental, "io_callback"))
 _TELLING = ((jax.debug, "print"), (jax.debug, "callback"))
+_OF_NESTS = frozenset(
+    "all flatten leaves map reduce structure transpose broadcast reduce_associative flatten_with_path map_with_path "
+    "leaves_with_path all_leaves tree_all tree_flatten tree_leaves tree_map tree_reduce tree_structure tree_transpose "
+    "tree_broadcast tree_reduce_associative tree_flatten_with_path tree_leaves_with_path tree_map_with_path "
+    "ravel_pytree".split()
+)
 _CONFIGURED = "a change of JAX's configuration"
 _PLAIN = frozenset(
     "issubdtype promote_types iscomplexobj isrealobj isscalar finfo iinfo dtype result_type canonicalize_dtype "
@@ -73,6 +79,9 @@ def install(patches: Patches, current: Current, surroundings: Surroundings) -> N
                 patches.in_dict(vars(module), name, noted(functools.partial(_asking, current=current)))
     for name in _OF_JAX:
         patches.in_dict(vars(jax), name, noted(functools.partial(_recording, current=current)))
+    for module in (jax.tree, jax.tree_util, jax.flatten_util):
+        for name in sorted(_OF_NESTS & set(vars(module))):
+            patches.in_dict(vars(module), name, noted(functools.partial(_of_nests, current=current)))
     transforms.install(patches, current)
     system.install_questions(patches, _QUESTIONS)
     patches.on_class(private.Configuration, "update", functools.partial(system.refusing_own, what=_CONFIGURED))
@@ -80,7 +89,6 @@ def install(patches: Patches, current: Current, surroundings: Surroundings) -> N
         patches.in_dict(vars(place), name, noted(functools.partial(_calling_back, current=current)))
     for place, name in _TELLING:
         patches.in_dict(vars(place), name, noted(functools.partial(_telling, current=current)))
-    patches.in_dict(vars(builtins), "print", functools.partial(_printing, current=current))
     for kind in (jax.custom_jvp, jax.custom_vjp, jax.numpy.ufunc, private.ScalarMaker):
         patches.on_class(kind, "__call__", functools.partial(_calling, current=current))
     patches.in_dict(private.JIT_MODULE, private.INFER, functools.partial(_inferring, current=current))
@@ -131,6 +139,21 @@ def _asking(original: Callable[..., Any], current: Current) -> Callable[..., Any
 
 
 @functools.cache
+def _of_nests(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """A function that takes nests apart, in which JAX knows no proxies of lists."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None or not recorder.open or is_hidden(sys._getframe(1).f_code):
+            return original(*args, **kwargs)
+        return original(*without_proxies(args), **without_proxies(kwargs))
+
+    call.__clew_original__ = original  # type: ignore[attr-defined]
+    return call
+
+
+@functools.cache
 def _calling_back(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     """A function that calls a function of the program's with arrays of NumPy: one call, whatever is inside."""
 
@@ -154,23 +177,11 @@ def _telling(original: Callable[..., Any], current: Current) -> Callable[..., An
         recorder = current()
         if recorder is None or not recorder.open or recorder.depth:
             return original(*args, **kwargs)
-        return recorder.acting(original, args, kwargs)
+        recorder.acts.append(functools.partial(original, *recorder.concrete(args), **recorder.concrete(kwargs)))
+        return recorder.tell(original, recorder.argument(args), recorder.argument(kwargs))
 
     call.__clew_original__ = original  # type: ignore[attr-defined]
     return call
-
-
-@functools.cache
-def _printing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
-    def show(*args: Any, **kwargs: Any) -> None:
-        recorder = current()
-        is_program = recorder is not None and recorder.running and not is_hidden(sys._getframe(1).f_code)
-        if recorder is None or not is_program or recorder.depth or not recorder.open or kwargs.get("file") is not None:
-            original(*args, **kwargs)
-            return
-        recorder.acting(original, args, kwargs)
-
-    return show
 
 
 @functools.cache

@@ -10,16 +10,21 @@ from __future__ import annotations
 import functools
 import operator
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
 import numpy
 
+from clew.capture.control_flow.runtime import before_question
 from clew.capture.recording.operators import OperatorForm
-from clew.capture.recording.recorder import Pending, Recorder, Scalar
+from clew.capture.recording.outputs import rebuild, rebuild_mapping
+from clew.capture.recording.recorder import Pending, Scalar
+from clew.capture.state.containers import attributes_of, contents
 from clew.frameworks.jax import control_flow, private, transforms
 from clew.frameworks.jax.array_proxy import (
+    PROXIES,
     NativeTracer,
     RecordingTrace,
     TracedJaxArray,
@@ -59,7 +64,7 @@ class JaxRecorder(NumpyRecorder):
 
     traces_facts = False
 
-    prints_again = True
+    branches_in_functions = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,9 +73,6 @@ class JaxRecorder(NumpyRecorder):
         self.open_rules: list[tuple[Any, str]] = []
         """The functions with derivatives of their own whose rules are being recorded, and their names."""
         self.traced_once = TracedOnce(self)
-        self.acts: list[tuple[Callable[..., Any], Any, Any]] = []
-        """What the program has shown or told, if the run counts: see ``acting``."""
-
         self.has_seen_class = False
         """Whether the program may have seen of which class a number is."""
 
@@ -112,20 +114,20 @@ class JaxRecorder(NumpyRecorder):
         """The proxy of an array from outside, one for each array."""
         if not isinstance(value, jax.Array):
             return super().enter(value, place)
-        known = self.standing.get(id(value))
+        known = self.proxies.get(id(value))
         is_shared = self.identity.of_objects or not isinstance(place, (Node, Pending))
         if known is not None and known[0] is value and is_shared:
             return known[1]
         stand_in = self.result(value, place)
-        self.standing.setdefault(id(value), (value, stand_in))
+        self.proxies.setdefault(id(value), (value, stand_in))
         return stand_in
 
-    def _new_constant(self, value: Any) -> str:
+    def new_constant(self, value: Any) -> str:
         if isinstance(value, jax.Array):  # which was computed from constants, all of which are guarded
             if isinstance(value, private.Tracer):
                 raise cannot_follow("a value of a transform of JAX outside of it")
-            return Recorder._new_constant(self, value)
-        return super()._new_constant(value)
+            return self.attributes.add_constant(value)
+        return super().new_constant(value)
 
     def note_type(self, node: Node, array: Any) -> None:
         """Note dtype and shape of an array on its node."""
@@ -139,7 +141,42 @@ class JaxRecorder(NumpyRecorder):
         if type(value) is NativeTracer:
             value = value.traced
         original = getattr(value, "__clew_original__", None) if callable(value) and not is_traced(value) else None
+        if original is None and self._is_own_nest(value):
+            return self._nest_argument(value)
         return super().argument(value if original is None else original)
+
+    def _is_own_nest(self, value: Any) -> bool:
+        """Whether a value is of a class of its own that is registered with JAX, and holds values of the program."""
+        kind = type(value)
+        if kind in _PLAIN_NESTS or is_traced(value) or isinstance(value, tuple) or is_leaf_of_jax(value):
+            return False
+        return kind is not GivenFunction and any(map(self.follows, leaves_of(value)))
+
+    def _nest_argument(self, value: Any) -> Any:
+        """The node of what came in and is as it was; another one is made anew, of its class: JAX goes by that."""
+        known = self.objects.get(id(value))
+        if known is not None and known[0] is value and self._is_as_it_came(value):
+            return self.resolve(known[1])
+        if isinstance(value, defaultdict):
+            return self.create(defaultdict, (value.default_factory, {key: self.argument(value[key]) for key in value}))
+        state = {name: self.argument(part) for name, part in attributes_of(value).items()}
+        if isinstance(value, dict):
+            return self.create(rebuild_mapping, (type(value), {key: self.argument(value[key]) for key in value}, state))
+        return self.create(rebuild, (type(value), state))
+
+    def _is_as_it_came(self, value: Any) -> bool:
+        """Whether what came in, and all below it, holds what it held then."""
+        containers = {id(one.value): one for one in self.state.inputs.containers}
+
+        def is_same(part: Any) -> bool:
+            known = containers.get(id(part))
+            if known is None or known.value is not part:
+                return not isinstance(part, tuple) or all(map(is_same, part))
+            now = contents(part)
+            pairs = zip(now.values(), known.entered.values(), strict=False)
+            return now.keys() == known.entered.keys() and all(one is before and is_same(one) for one, before in pairs)
+
+        return is_same(value)
 
     def concrete(self, value: Any) -> Any:
         """The value with arrays and numbers in the place of proxies."""
@@ -154,6 +191,8 @@ class JaxRecorder(NumpyRecorder):
         return super().concrete(value)
 
     def _plain_leaf(self, value: Any) -> Any:
+        if type(value) in PROXIES:
+            return self.concrete(value)
         if type(value) is NativeTracer:
             return value.traced.plain
         return value.plain if issubclass(type(value), Scalar) else value
@@ -271,12 +310,11 @@ class JaxRecorder(NumpyRecorder):
         made_array = any(isinstance(leaf, jax.Array) for leaf in leaves_of(value))
         return self.record("call_function", function, args, kwargs) if made_array else value
 
-    def acting(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A call that only shows or tells something: the graph makes it, the capture does not."""
+    def tell(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record a call that only shows or tells something; a transform of JAX might make it as often as it likes."""
         if not self.is_recording():
             raise cannot_follow(f"{function.__name__} inside of a transform of JAX that is not recorded")
-        self.create_node("call_function", function, self.argument(args), self.argument(kwargs))
-        self.acts.append((function, self.concrete(args), self.concrete(kwargs)))
+        super().tell(function, args, kwargs)
 
     def settled(self, value: Any) -> Any:
         """A value with the numbers in it relied on."""
@@ -510,6 +548,14 @@ class JaxRecorder(NumpyRecorder):
         answer = self.perform(bool, (traced,), {})
         asks_data = self.options.dynamic or is_data(self.resolve(traced.place), self)
         return self.truth(traced.place, answer, asks_data, True)
+
+    def truth(self, place: Any, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
+        """The program asks whether a value is true. Inside of a function that JAX was handed the question has one
+        answer for all that JAX does with the function: Python's own `if` is written there, or it is guarded."""
+        if is_data and self.open and self.bodies.is_in_function:
+            self.has_seen_class = True  # an array in the place of a number may be traced there, and have no truth
+            before_question(self)
+        return super().truth(place, answer, is_data, is_fixed)
 
     def forced(self, function: Callable[..., Any], traced: Any) -> Any:
         """Python wants a plain number: the capture relies on it from now on."""

@@ -137,7 +137,7 @@ class TracedOnce:
         held = [one.before for one in entries if one.slot.is_only_read]
         if origin.target not in _READING or not held or not isinstance(held[0], jax.Array):
             raise self.refusal(function, "it reads a variable that the program changes")
-        kept = recorder.create_node("get_attr", recorder._new_constant(held[0]), (), {})
+        kept = recorder.create_node("get_attr", recorder.new_constant(held[0]), (), {})
         recorder.guard(recorder.create(operator.is_, (origin, kept)), True)
         return held[0]
 

@@ -21,6 +21,7 @@ import numpy
 from clew.capture.bytecode.statements import is_only_shown
 from clew.capture.guards.notes import Variable
 from clew.capture.location import MISSING, Location
+from clew.capture.python.printing import marked
 from clew.capture.recording.numbers import BINARY, operator_methods
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.containers import CODE, SIMPLE, contents, follows, refill
@@ -97,20 +98,21 @@ class Traced(Scalar):
         return int(self.recorder.forced(operator.index, self))
 
     def __repr__(self) -> str:
-        return self._shown(repr)
+        return self._shown(repr, "{!r}")
 
     def __str__(self) -> str:
-        return self._shown(str)
+        return self._shown(str, "{}")
 
     def __format__(self, spec: str) -> str:
-        return self._shown(lambda value: format(value, spec))
+        return self._shown(lambda value: format(value, spec), f"{{:{spec}}}")
 
-    def _shown(self, function: Callable[[Any], str]) -> str:
+    def _shown(self, function: Callable[[Any], str], field: str) -> str:
         """Python wants the text: what is only shown to people needs no guard."""
-        recorder = self.recorder
-        if recorder.running and (recorder.prints_again or not is_only_shown(user_frame(3), recorder.paths is None)):
+        recorder, frame = self.recorder, user_frame(3)
+        mark = marked(frame, field, self) if recorder.running else None
+        if mark is None and recorder.running and not is_only_shown(frame, recorder.paths is None):
             recorder.reveal(self)
-        return function(self.plain)
+        return mark or function(self.plain)
 
     def __copy__(self) -> Any:
         return self

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Callable
-from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -34,14 +33,13 @@ from clew.capture.recording import numbers
 from clew.capture.recording.alternatives import Choices
 from clew.capture.recording.inputs import bind
 from clew.capture.recording.opaque_calls import CannotFollow
-from clew.capture.recording.recorder import Recorder
 from clew.capture.recording.run import ExampleRun, Findings, Given
 from clew.capture.state.reachable import behind, signature_of
 from clew.capture.state.slots import Slot
 from clew.capture.state.surroundings import functions_of
 from clew.capture.symbolic.wrap import install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.numpy import call_sites, constructors, opaque_calls, random_streams
+from clew.frameworks.numpy import call_sites, constructors, files, opaque_calls, random_streams
 from clew.frameworks.numpy.array_proxy import Places, Reliance, is_traced
 from clew.frameworks.numpy.effects import METHODS, is_function
 from clew.frameworks.numpy.entry_guards import EntryGuards, NumpyInputs, UpdatedValues
@@ -168,6 +166,7 @@ class Run(ExampleRun):
         if self.streams.moved_unseen():
             raise CaptureError(
                 "the program draws random numbers by means that the capture does not see",
+                where=self._line(),
                 why="they would be frozen in the graph",
                 fixes=("pass the random value as an argument", "use numpy.random or a Generator"),
             )
@@ -184,8 +183,8 @@ class Run(ExampleRun):
     def _prepared(self, given: Given) -> Given:
         """The arguments right before the program gets them."""
         args, kwargs = given
-        standing = constructors.standing
-        return tuple(map(standing, args)), {name: standing(value) for name, value in kwargs.items()}
+        replaced = constructors.replacement_of
+        return tuple(map(replaced, args)), {name: replaced(value) for name, value in kwargs.items()}
 
     def _check_raised(self, error: Exception) -> None:
         """Raise another error if this one is not the program's own."""
@@ -205,6 +204,7 @@ class Run(ExampleRun):
         self.state.install(patches, self.surroundings.stored)
         replacements.install(patches)
         numbers.install(patches)
+        files.install(patches)
         replacements.install_in(patches, self.surroundings, map(vars, self._owners()))
         constructors.install(patches, _current_recorder, functions)
         random_streams.install(patches, _current_streams, NumpyStreams, functions)
@@ -246,7 +246,7 @@ class Run(ExampleRun):
         entry.write(self.after_inputs, self._owners(), reliance, least_ranks)
         entry.write_choices([one for run in runs for one in run.inputs.chosen()], reliance, least_ranks)
         self._read_values(graph)
-        self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
+        self.recorder.folding.fold(graph, self.recorder.attributes.add_constant)
 
     def is_read_again(self, value: Any) -> bool:
         """Whether a value is an array: one that an attribute holds is read at each call."""

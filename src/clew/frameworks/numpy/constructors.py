@@ -96,7 +96,7 @@ class _Making:
 _HOMES = {id(getattr(home, name)): (home, name) for home, names in _NAMES.items() for name in names.split()}
 
 
-def standing(value: Any) -> Any:
+def replacement_of(value: Any) -> Any:
     """The replacement of a function of NumPy's during a capture, for a program that compares functions."""
     home, name = _HOMES.get(id(value), (None, ""))
     return value if home is None or not callable(value) else getattr(home, name)

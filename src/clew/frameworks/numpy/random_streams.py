@@ -56,7 +56,7 @@ class Draws:
     drawing: ClassVar[tuple[str, ...]] = DRAWING
     making: ClassVar[tuple[str, ...]] = MAKING
     seeding: ClassVar[tuple[str, ...]] = ()
-    standing: ClassVar[tuple[str, ...]] = ()
+    state_access: ClassVar[tuple[str, ...]] = ()
     """Functions that tell where a stream stands, or let it stand elsewhere, which no node of a graph could remember."""
 
     def draw(self, name: str, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -78,7 +78,7 @@ class Draws:
         """The program makes something that a generator is seeded with."""
         return original(*args, **kwargs)
 
-    def stand(self, name: str, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def access_state(self, name: str, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The program asks where a stream stands, or sets that."""
         if sys._getframe(2).f_globals.get("__name__", "").startswith("clew."):
             return original(*args, **kwargs)
@@ -92,7 +92,7 @@ class Draws:
 Current = Callable[[], Draws | None]
 """What the run that is recording right now in this context makes of draws."""
 Maker = Callable[[Any], Any]
-_GROUPS = {"draw": "drawing", "make": "making", "seed": "seeding", "stand": "standing"}
+_GROUPS = {"draw": "drawing", "make": "making", "seed": "seeding", "access_state": "state_access"}
 """What is asked of ``Draws``, and which of its names are replaced for that."""
 _NAMES = {id(getattr(numpy.random, name)): name for name in (*DRAWING, *MAKING, *SEEDING, "get_state", "set_state")}
 """The functions and classes of ``numpy.random`` that are replaced, by their identity when no capture runs."""
@@ -190,7 +190,7 @@ def _is_same(one: Any, other: Any) -> bool:
 class NumpyStreams(Streams):
     """The streams during the capture of a program on arrays, and the generators that it uses."""
 
-    standing = ("get_state", "set_state")
+    state_access = ("get_state", "set_state")
     recorder: NumpyRecorder
 
     def __init__(self, rollback: ArrayRollback, recorder: NumpyRecorder) -> None:

@@ -26,7 +26,7 @@ from clew.capture.recording.opaque_calls import CannotFollow, OpaqueCall, change
 from clew.capture.recording.operators import OperatorForm
 from clew.capture.recording.recorder import Pending, Recorder, Scalar
 from clew.errors import CaptureError
-from clew.frameworks.numpy import attributes, facts
+from clew.frameworks.numpy import attributes, facts, files
 from clew.frameworks.numpy.array_proxy import (
     Reliance,
     Traced,
@@ -108,8 +108,6 @@ class NumpyRecorder(ExampleRecorder):
 
     traces_facts = True
     """Whether shapes, ranks and dtypes are values of the graph; else they are plain, and guarded by others."""
-    prints_again = False
-    """Whether the graph prints what the program prints, so that texts for people count too."""
     reliance = Reliance.NOTHING
     """What of numbers, ranks and dtypes the program may have seen."""
     sizes_of_results = False
@@ -119,7 +117,7 @@ class NumpyRecorder(ExampleRecorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.standing: dict[int, tuple[Any, Any]] = {}
+        self.proxies: dict[int, tuple[Any, Any]] = {}
         self.errors = numpy.geterr()
         self.errstates: list[tuple[Any, Node]] = []
         self._thread = threading.get_ident()
@@ -166,12 +164,12 @@ class NumpyRecorder(ExampleRecorder):
     def enter(self, value: Any, place: Any) -> Any:
         """The proxy of an array from outside, one for each array."""
         attributes.check_followed(value)
-        known = self.standing.get(id(value))
+        known = self.proxies.get(id(value))
         if known is not None and known[0] is value and not isinstance(value, numpy.generic):
             return known[1]
         made = self.streams.stand_in(self, value, place) if isinstance(value, STREAMS) else self.result(value, place)
         relying(made, Reliance.NUMBERS if isinstance(value, numpy.generic) else Reliance.NOTHING)
-        self.standing[id(value)] = (value, made)
+        self.proxies[id(value)] = (value, made)
         if type(value) is numpy.ndarray:
             self.rollback.watch(value)
         return made
@@ -193,17 +191,17 @@ class NumpyRecorder(ExampleRecorder):
 
     def node_of(self, value: Any) -> Node:
         """The node of an array that is no proxy: one that came in, or that the surroundings hold."""
-        known = self.standing.get(id(value))
+        known = self.proxies.get(id(value))
         if known is not None and known[0] is value:
             return self.resolve(known[1].place)
         return super().node_of(value)
 
-    def _new_constant(self, value: Any) -> str:
+    def new_constant(self, value: Any) -> str:
         held = self.state.had(value) if self.finishing else self.surroundings.holds(value) or self.state.want(value)
-        held = held or self.standing.get(id(value), (None,))[0] is value
+        held = held or self.proxies.get(id(value), (None,))[0] is value
         if not held:
             raise cannot_follow("an array that was made by means that the capture does not see")
-        return super()._new_constant(value)
+        return super().new_constant(value)
 
     def note_type(self, node: Node, array: Any) -> None:
         """Note dtype and shape of an array on its node."""
@@ -351,6 +349,7 @@ class NumpyRecorder(ExampleRecorder):
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a function of NumPy's."""
         self.check_used()
+        files.check(function)
         args, kwargs = self.whole_arguments(args, kwargs)
         name = getattr(function, "__name__", "")
         handler = attributes.ANSWERS.get(function) if not kwargs and len(args) == 1 and is_traced(args[0]) else None
@@ -365,6 +364,7 @@ class NumpyRecorder(ExampleRecorder):
 
     def site(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that stands in the program itself: of constants alone it is recorded if it makes an array."""
+        files.check(function)
         args, kwargs = self.whole_arguments(args, kwargs)
         if any(self.follows(leaf) for leaf in leaves((args, kwargs))):
             if isinstance(function, numpy.ufunc):

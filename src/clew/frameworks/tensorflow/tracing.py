@@ -7,7 +7,6 @@ gave. What the run would do once and the original at each call, printing say, is
 
 from __future__ import annotations
 
-import builtins
 import contextvars
 import functools
 import os
@@ -22,7 +21,6 @@ import numpy
 import tensorflow as tf
 from tensorflow.python.autograph.core import converter
 from tensorflow.python.autograph.impl import api as autograph_api
-from tensorflow.python.autograph.operators import py_builtins
 from tensorflow.python.framework import constant_op, func_graph, ops, random_seed, tensor_conversion_registry
 from tensorflow.python.framework import tensor as tensor_module
 from tensorflow.python.ops import custom_gradient, resource_variable_ops
@@ -43,6 +41,7 @@ from clew.capture.state.memory import Memory
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
+from clew.frameworks.numpy import files as numpy_files
 from clew.frameworks.numpy import random_streams
 from clew.frameworks.tensorflow import autograph
 from clew.frameworks.tensorflow.importer import Notes, Region
@@ -104,10 +103,10 @@ class Tracing:
         self.patches = Patches()
         self.cached = _CachedConstants()
 
-    def refuse(self, what: str, why: str = "", *fixes: str) -> CaptureError:
+    def refuse(self, what: str, why: str = "", *fixes: str, where: str = "") -> CaptureError:
         """The error for something that cannot be captured; kept, since the program may catch it."""
-        source = _line_of_program()
-        error = CaptureError(what, where="" if source is None else source.describe(), why=why, fixes=fixes)
+        source = None if where else _line_of_program()
+        error = CaptureError(what, where=where if source is None else source.describe(), why=why, fixes=fixes)
         self.refusal = self.refusal or error
         return error
 
@@ -203,6 +202,7 @@ class Tracing:
                     if not kind.__module__.startswith(("keras.", "tensorflow.")):
                         patches.on_class(kind, "call", self._converting)
                 replacements.install(patches)
+                numpy_files.install(patches)
                 replacements.install_in(patches, surroundings)
                 random_streams.install(patches, random_streams.Draws, random_streams.Draws, surroundings.functions)
                 caches.install(patches, _current_caches, None if self.builds else surroundings, layers)
@@ -215,6 +215,7 @@ class Tracing:
                     "the program draws random numbers from Python or NumPy",
                     "the graph would hold those of the example",
                     "use tf.random",
+                    where=surroundings.line_naming(""),
                 )
         finally:
             random.setstate(streams[0])
@@ -324,10 +325,8 @@ def _install(patches: Patches) -> None:
     patches.in_dict(vars(tensor_conversion_registry), "convert", _converting_numbers)
     patches.in_dict(vars(constant_op), "_constant_impl", _constants_of_numbers)
     autograph.install(patches, _current.get)
-    patches.in_dict(vars(builtins), "print", _refusing_prints)
     patches.in_dict(vars(autograph_api), "is_autograph_artifact", _not_converting_own)
     patches.in_dict(vars(autograph_api), "_convert_actual", _checking_variables)
-    patches.in_dict(py_builtins.BUILTIN_FUNCTIONS_MAP, "print", _refusing_prints)
 
 
 def _checking_variables(original: Any) -> Any:
@@ -629,19 +628,6 @@ def _iterating(original: Any) -> Any:
         return iter(tf.unstack(tensor))
 
     return __iter__
-
-
-def _refusing_prints(original: Any) -> Any:
-    """What is printed as the program is traced would be printed once only."""
-
-    @functools.wraps(original)
-    def printed(*args: Any, **kwargs: Any) -> Any:
-        tracing = _current.get()
-        if tracing is None:
-            return original(*args, **kwargs)
-        raise tracing.refuse("the program prints", "it would do so once, in the capture", "use tf.print")
-
-    return printed
 
 
 def _is_asked_by_user(depth: int = 2) -> bool:

@@ -27,12 +27,12 @@ from clew.capture.patches import Patches
 from clew.capture.python.imported_names import noted
 from clew.capture.recording.recorder import Pending, Scalar
 from clew.capture.state.reachable import compares_objects
-from clew.frameworks.torch.scalars import is_text_read, traced
+from clew.frameworks.torch.scalars import text_of_value, traced
 from clew.ir.arguments import all_nodes, bodies_of, leaves
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
-from clew.ir.source import is_installed, user_frame
+from clew.ir.source import is_installed
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
@@ -86,16 +86,13 @@ class Fact(Scalar):
         return hash(self.plain if self.recorder.finishing else self.force())
 
     def __repr__(self) -> str:
-        _is_told(self)
-        return repr(self.plain)
+        return text_of_value(self, "{!r}") or repr(self.plain)
 
     def __str__(self) -> str:
-        _is_told(self)
-        return str(self.plain)
+        return text_of_value(self, "{}") or str(self.plain)
 
     def __format__(self, spec: str) -> str:
-        _is_told(self)
-        return format(self.plain, spec)
+        return text_of_value(self, f"{{:{spec}}}") or format(self.plain, spec)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _itself, (self.force(),)
@@ -216,12 +213,6 @@ def _computed(recorder: TorchRecorder, function: Callable[..., Any], *values: An
     if not recorder.open:
         return result
     return traced(result, recorder.create(function, recorder.argument(values), errors=ARITHMETIC), recorder)
-
-
-def _is_told(one: Fact) -> None:
-    """The text of a fact is relied on, if the program reads it."""
-    if is_text_read(one.recorder, user_frame(2), one.place, one.plain):
-        one.force()
 
 
 # ---- what the program asks of a tensor -------------------------------------------------------------------------------

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import json
 from collections.abc import Callable, Iterable
+from contextlib import _GeneratorContextManager
 from types import FrameType, FunctionType
 from typing import Any, TypeAlias
 
 import torch
 from torch.autograd import forward_ad
 from torch.nn import functional
+from torch.nn.attention import sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from clew.capture.bytecode.try_blocks import NEVER
@@ -119,13 +122,21 @@ def _install_saving(patches: Patches) -> None:
 
 # ---- modes that a program switches for a while -----------------------------------------------------------------------
 #
-# Gradients, inference mode, autocast. Making, entering and leaving such a context manager are nodes, so that the graph
-# computes under the same modes as the program; code generation writes them as ``with`` blocks. What was on before is
-# found out when the graph runs, so that a block ends in the mode of the caller, whichever that is. A decorator does
-# nothing else than enter and leave.
+# Gradients, inference mode, autocast, and flags of back ends. Making, entering and leaving such a context manager are
+# nodes, so that the graph computes under the same modes as the program; code generation writes them as ``with`` blocks.
+# What was on before is found out when the graph runs, so that a block ends in the mode of the caller, whichever that
+# is. A decorator does nothing else than enter and leave.
 
 
 _MANAGERS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled, torch.inference_mode, torch.autocast)
+_FLAGS: dict[Any, Callable[..., Any]] = {
+    inspect.unwrap(maker): maker
+    for maker in (
+        sdpa_kernel,
+        *(one.flags for one in vars(torch.backends).values() if isinstance(getattr(one, "flags", None), FunctionType)),
+    )
+}
+"""Functions of torch that make such a context manager of a generator, by the generator."""
 
 
 def _install_switches(patches: Patches, current: Current) -> None:
@@ -133,9 +144,27 @@ def _install_switches(patches: Patches, current: Current) -> None:
     for kind in _MANAGERS:
         patches.on_class(kind, "__enter__", lambda original: _entering(original, current))
         patches.on_class(kind, "__exit__", lambda original: _leaving(original, current))
+    patches.on_class(_GeneratorContextManager, "__enter__", lambda original: _entering_flags(original, current))
+    patches.on_class(_GeneratorContextManager, "__exit__", lambda original: _leaving(original, current))
     patches.on_class(torch.autocast, "__init__", lambda original: _making(original, current))
     patches.on_class(torch.set_grad_enabled, "__init__", lambda original: _switching_for_a_while(original, current))
     patches.on_class(torch.set_grad_enabled, "__call__", lambda original: _decorating(original, current))
+
+
+def _entering_flags(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """Follow a context manager that is made of a generator if it sets flags of torch's back ends to plain values."""
+    followed = _entering(original, current)
+
+    def __enter__(self: Any) -> Any:
+        if self.func not in _FLAGS or any(map(_is_traced, (*self.args, *self.kwds.values()))):
+            return original(self)
+        return followed(self)
+
+    return __enter__
+
+
+def _is_traced(value: Any) -> bool:
+    return issubclass(type(value), Scalar)
 
 
 def _entering(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
@@ -237,7 +266,8 @@ def _manager(recorder: TorchRecorder, manager: Any) -> Node | None:
         return entered[-1] if entered else None
     if not entered:
         _, (args, kwargs) = recorder.managers.made.get(id(manager)) or (manager, _arguments(manager))
-        node = recorder.create_node("call_function", type(manager), args, kwargs, errors=NEVER)
+        maker = type(manager) if isinstance(manager, _MANAGERS) else _FLAGS[manager.func]
+        node = recorder.create_node("call_function", maker, args, kwargs, errors=NEVER)
     else:
         node = entered[-1]  # entered again before it was left, which is the same object
     recorder.managers.entered[id(manager)] = (manager, [*entered, node])
@@ -246,6 +276,8 @@ def _manager(recorder: TorchRecorder, manager: Any) -> Node | None:
 
 def _arguments(manager: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments that make a context manager like this one."""
+    if isinstance(manager, _GeneratorContextManager):
+        return tuple(manager.args), dict(manager.kwds)
     if isinstance(manager, (torch.no_grad, torch.enable_grad)):
         return (), {}
     if isinstance(manager, torch.inference_mode):

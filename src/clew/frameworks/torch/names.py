@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
+from torch.nn.attention import SDPBackend
 
 from clew.ir.literals import Speller
 
@@ -141,6 +142,10 @@ def _named(value: Any, name_of: NameOf) -> str | None:
     return f"{name_of(torch)}.{name}" if getattr(torch, name, None) is value else None
 
 
+def _member_of_enum(value: Any, name_of: NameOf) -> str:
+    return f"{name_of(type(value))}.{value.name}"
+
+
 def _device(value: torch.device, name_of: NameOf) -> str:
     return f"{name_of(torch.device)}({str(value)!r})"
 
@@ -161,6 +166,7 @@ def _operator(value: Any, name_of: NameOf) -> str | None:
 
 _WRITERS: tuple[tuple[Any, Callable[[Any, NameOf], str | None]], ...] = (
     ((torch.dtype, torch.layout, torch.memory_format, torch.qscheme), _named),
+    (SDPBackend, _member_of_enum),
     (torch.device, _device),
     (torch.Size, _size),
     ((torch.finfo, torch.iinfo), _limits),

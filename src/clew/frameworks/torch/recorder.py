@@ -270,7 +270,7 @@ class TorchRecorder(ExampleRecorder):
             return torch.Size([self.concrete(item) for item in value])
         return super().concrete_tuple(value)
 
-    def _new_constant(self, value: Any) -> str:
+    def new_constant(self, value: Any) -> str:
         """A constant is only what the program's surroundings hold: anything else was made by means nobody saw."""
         held = self.surroundings.holds(value) or self.state.want(value)
         held = held or self.state.is_in_module(value) or self.state.had(value)
@@ -283,7 +283,7 @@ class TorchRecorder(ExampleRecorder):
                 Unseen,
             )
         self.rollback.watch_tensor(value)
-        return super()._new_constant(value)
+        return super().new_constant(value)
 
     def node_of(self, value: Any) -> Any:
         """The node of a tensor; one that the program's surroundings hold is a source of constants. A number of NumPy's
@@ -327,6 +327,20 @@ class TorchRecorder(ExampleRecorder):
             where=where(),
             fixes=("keep the function as one call: clew.wrap",),
         )
+
+    def fresh(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Another tensor object over the same memory."""
+        with self.paused():
+            alias: torch.Tensor = torch.ops.aten.alias(tensor)
+            vars(alias).update(vars(tensor))
+        self.aliases[id(alias)] = (alias, self.original(tensor))
+        return alias
+
+    def apart(self, value: Any) -> Any:
+        """What is taken out of a list: other objects for tensors that belong to a node already, which keep it."""
+        if isinstance(value, torch.Tensor):
+            return value if self.held(value) is None else self.fresh(value)
+        return super().apart(value)
 
     # ---- calls ---------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from clew.capture.bytecode.statements import is_for_errors, is_only_shown
 from clew.capture.bytecode.try_blocks import ARITHMETIC
 from clew.capture.control_flow.runtime import before_fact
 from clew.capture.guards.lifting import Dependence
+from clew.capture.python.printing import marked
 from clew.capture.python.random_numbers import DRAWS
 from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.numbers import operator_methods
@@ -119,12 +120,11 @@ def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _shown(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _shown(function: Callable[[Any], str], field: str) -> Callable[[Any], str]:
     """Python wants the text of a number: guarded unless it is only shown to people."""
 
-    def method(self: Any) -> Any:
-        _is_told(self)
-        return function(self.plain)
+    def method(self: Any) -> str:
+        return text_of_value(self, field) or function(self.plain)
 
     return method
 
@@ -140,10 +140,14 @@ def is_text_read(recorder: Recorder, frame: FrameType | None, place: Any, plain:
     return True
 
 
-def _is_told(number: Any) -> None:
-    """The text of a number is relied on, if the program reads it."""
-    if is_text_read(number.recorder, user_frame(3), number.place, number.plain):
-        number.recorder.guard(number.place, number.plain)
+def text_of_value(value: Any, field: str) -> str | None:
+    """What stands for the text of a number or fact that the program prints; None for its own, which is relied on if the
+    program reads it."""
+    frame = user_frame(3)
+    mark = marked(frame, field, value)
+    if mark is None and is_text_read(value.recorder, frame, value.place, value.plain):
+        value.recorder.guard(value.place, value.plain)
+    return mark
 
 
 def _truth(self: Any) -> bool:
@@ -405,8 +409,7 @@ def _leave(number: Any, is_numpy: bool = False) -> None:
 
 
 def _format(self: Any, spec: str) -> str:
-    _is_told(self)
-    return format(self.plain, spec)
+    return text_of_value(self, f"{{:{spec}}}") or format(self.plain, spec)
 
 
 def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
@@ -442,7 +445,7 @@ def _class_members(spoofed: type) -> dict[str, Any]:
     members |= {name: _forced(function) for name, function in forced.items()}
     members["__hash__"] = _hash
     members["__bool__"] = _truth
-    members |= {"__repr__": _shown(repr), "__str__": _shown(str)}
+    members |= {"__repr__": _shown(repr, "{!r}"), "__str__": _shown(str, "{}")}
     members |= {"__array__": _array, "__array_ufunc__": _ufunc}
     members |= {"__format__": _format, "__pow__": _power}
     members |= {"__reduce_ex__": _reduce, "__deepcopy__": _deepcopy, "__copy__": lambda self: self}

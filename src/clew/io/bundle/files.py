@@ -365,7 +365,7 @@ def load(path: str | os.PathLike[str], allow: Collection[str] | None = None) -> 
     """
     found = Path(path)
     if not found.is_file():
-        raise BundleError(f"there is no file {found}")
+        raise BundleError(f"{found} is a folder, and no bundle" if found.is_dir() else f"there is no file {found}")
     if isinstance(allow, str):
         allow = (allow,)
     try:

@@ -533,7 +533,7 @@ def depends_on_data(xp: Any, *args: Any, **kwargs: Any) -> Any:
 # ---- facts -----------------------------------------------------------------------------------------------------------
 
 NUMPY.add("attribute.shape", lambda xp, x: x.shape)
-NUMPY.add("attribute.ndim", lambda xp, x: x.ndim)
+NUMPY.add("attribute.ndim", lambda xp, x: 1 if isinstance(x, list) else x.ndim)
 
 
 @NUMPY.row("attribute.size", "size")

@@ -10,7 +10,7 @@ from typing import Any
 
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows.torch_elementwise import TORCH
-from clew.translate.rows.torch_shapes import sizes
+from clew.translate.rows.torch_shapes import result_sizes, whole
 from clew.translate.values import Array, Number, Value
 
 _PLACES = ("device", "layout", "requires_grad", "pin_memory", "memory_format", "non_blocking", "copy")
@@ -30,29 +30,29 @@ def _check(given: dict[str, Any]) -> None:
         raise Untranslatable("a generator of its own")
 
 
-def _sized(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(named["size"]) if "size" in named else sizes(given)
+def _sized(xp: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    return result_sizes(xp, (named["size"],) if "size" in named else given)
 
 
 @TORCH.row("zeros", "empty")
 def zeros(xp: Any, *size: Any, **named: Any) -> Any:
     """Zeros; so is what torch leaves as it is."""
     _check(named)
-    return xp.zeros(_sized(size, named), dtype=_dtype(xp))
+    return xp.zeros(_sized(xp, size, named), dtype=_dtype(xp))
 
 
 @TORCH.row("ones")
 def ones(xp: Any, *size: Any, **named: Any) -> Any:
     """Ones."""
     _check(named)
-    return xp.ones(_sized(size, named), dtype=_dtype(xp))
+    return xp.ones(_sized(xp, size, named), dtype=_dtype(xp))
 
 
 @TORCH.row("full")
 def full(xp: Any, size: Any, fill_value: Any, **named: Any) -> Any:
     """One number everywhere."""
     _check(named)
-    return xp.full(tuple(size), fill_value, dtype=_dtype(xp))
+    return xp.full(result_sizes(xp, (size,)), fill_value, dtype=_dtype(xp))
 
 
 @TORCH.row("zeros_like", "empty_like")
@@ -105,6 +105,7 @@ def arange(xp: Any, *bounds: Any, **named: Any) -> Any:
     """Numbers in steps."""
     bounds = (*bounds, *(named.pop(name) for name in ("start", "end", "step") if name in named))
     _check(named)
+    bounds = tuple(one.plain if isinstance(one, Array) and one.plain is not None else one for one in bounds)
     if any(isinstance(one, Array) for one in bounds):
         bounds = tuple(_bound(xp, one) if isinstance(one, Array) else one for one in bounds)
         return xp.sized_by_data(xp.function("arange"), *bounds, dtype=_dtype(xp))
@@ -120,7 +121,7 @@ def _bound(xp: Any, x: Array) -> Any:
 def linspace(xp: Any, start: Any, end: Any, steps: Any, **named: Any) -> Any:
     """Numbers at equal distances."""
     _check(named)
-    return xp.linspace(start, end, steps, dtype=_dtype(xp))
+    return xp.linspace(start, end, whole(steps), dtype=_dtype(xp))
 
 
 @TORCH.row("eye")
@@ -140,6 +141,7 @@ def tensor(xp: Any, data: Any, **named: Any) -> Any:
         node = xp.writer.node("call_function", xp.function("array"), (data,), {"dtype": _dtype(xp)})
         return xp.writer.wrap(node, xp.wanted, False)
     made = xp.array(_plain(data), dtype=_dtype(xp))
+    made.plain = data if isinstance(data, (Number, int)) else None
     if not any(isinstance(leaf, Value) for leaf in _leaves(data)):
         made.fixed = True
     return made
@@ -239,14 +241,14 @@ def plain_value(xp: Any, x: Any) -> Any:
 def rand(xp: Any, *size: Any, **named: Any) -> Any:
     """Uniform numbers."""
     _check(named)
-    return xp.draw("uniform", _sized(size, named), xp.wanted.dtype)
+    return xp.draw("uniform", _sized(xp, size, named), xp.wanted.dtype)
 
 
 @TORCH.row("randn")
 def randn(xp: Any, *size: Any, **named: Any) -> Any:
     """Normal numbers."""
     _check(named)
-    return xp.draw("normal", _sized(size, named), xp.wanted.dtype)
+    return xp.draw("normal", _sized(xp, size, named), xp.wanted.dtype)
 
 
 @TORCH.row("rand_like")
@@ -268,7 +270,7 @@ def randint(xp: Any, *args: Any, **named: Any) -> Any:
     """Whole numbers below a bound."""
     low, high, size = (0, *args) if len(args) == 2 else args
     _check(named)
-    return xp.draw("randint", tuple(size), xp.wanted.dtype, low=low, high=high)
+    return xp.draw("randint", result_sizes(xp, (size,)), xp.wanted.dtype, low=low, high=high)
 
 
 @TORCH.row("bernoulli")

@@ -123,6 +123,8 @@ def div(xp: Any, x: Any, y: Any, *, rounding_mode: Any = None) -> Any:
     """A quotient, which is rounded where that is asked for."""
     if rounding_mode == "floor":
         return floor_divide(xp, x, y)
+    if rounding_mode == "trunc" and isinstance(x, (int, Number)) and isinstance(y, (int, Number)):
+        return _of_numbers(xp, x, y)
     if rounding_mode == "trunc":
         x, y = computed(xp, x, y)
         if xp.wanted.dtype in _FLOATS:
@@ -131,6 +133,14 @@ def div(xp: Any, x: Any, y: Any, *, rounding_mode: Any = None) -> Any:
         return xp.where((xp.remainder(x, y) != 0) & ((x < 0) != (y < 0)), whole + 1, whole)
     x, y = computed(xp, x, y)
     return x / y
+
+
+def _of_numbers(xp: Any, x: Any, y: Any) -> Any:
+    """The quotient of two plain numbers, as an array that is known to hold it."""
+    quotient = xp.writer.operate(int, xp.writer.operate(operator.truediv, x, y))
+    made = xp.as_array(quotient, xp.wanted.dtype)
+    made.plain = quotient
+    return made
 
 
 @TORCH.row("floor_divide", "operator.floordiv")
@@ -339,6 +349,26 @@ def rsqrt(xp: Any, x: Any) -> Any:
     return xp.rsqrt(xp.to_wanted(x))
 
 
+_SPECIAL = {
+    "erfinv": "erfinv", "erfc": "erfc", "lgamma": "gammaln", "special.gammaln": "gammaln", "digamma": "digamma",
+    "special.psi": "digamma", "i0": "i0", "special.i0e": "i0e", "special.i1": "i1", "special.i1e": "i1e",
+    "special.ndtr": "ndtr", "special.ndtri": "ndtri", "special.log_ndtr": "log_ndtr", "special.entr": "entr",
+}  # fmt: skip
+"""torch's functions of mathematical physics, and their names in SciPy."""
+
+
+def _of_physics(name: str) -> Any:
+    def row(xp: Any, x: Array) -> Any:
+        return xp.to_wanted(xp.special(name, xp.to_wanted(x)))
+
+    return row
+
+
+for _name, _scipy in _SPECIAL.items():
+    for _full in {_name, f"special.{_name.removeprefix('special.')}"}:
+        TORCH.add(_full, _of_physics(_scipy))
+
+
 @TORCH.row("erf", "special.erf")
 def erf(xp: Any, x: Any) -> Any:
     """The error function."""
@@ -387,11 +417,8 @@ def clamp_max(xp: Any, x: Any, max: Any) -> Any:
     return clamp(xp, x, max=max)
 
 
-@TORCH.row("where")
-def where(xp: Any, condition: Any, x: Any = None, y: Any = None) -> Any:
+def where(xp: Any, condition: Any, x: Any, y: Any) -> Any:
     """Items of the one or the other."""
-    if x is None:
-        raise Untranslatable("how many items torch.where gives depends on the data")
     x, y = computed(xp, x, y)
     if not isinstance(x, Array) and not isinstance(y, Array):
         x = xp.as_array(x, xp.wanted.dtype)

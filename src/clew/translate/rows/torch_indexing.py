@@ -44,6 +44,12 @@ def _cut_to(xp: Any, x: Array, index: Array, axis: int) -> Array:
     return x if all(one == slice(None) for one in cut) else x[tuple(cut)]
 
 
+@TORCH.row("_dynamo._trace_wrapped_higher_order_op.ModIndex.apply")
+def mod_index(xp: Any, x: Array, indices: Any) -> Any:
+    """Items by an array for each of the first axes, as the masks of attention ask for them."""
+    return x[checked_index(xp, tuple(indices))]
+
+
 @TORCH.row("index_select")
 def index_select(xp: Any, x: Array, dim: int, index: Array) -> Any:
     """Items along an axis, by their numbers."""
@@ -119,9 +125,31 @@ def scatter_reduce(
     xp: Any, x: Array, dim: int, index: Array, src: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
     """Items combined with others by an index for each."""
-    if not include_self or reduce == "mean":
-        raise Untranslatable("scatter_reduce without what was there, or of means")
+    if reduce == "mean":
+        ones = xp.ones_like(src)
+        before = xp.ones_like(x) if include_self else xp.zeros_like(x)
+        count = _scattered(xp, before, dim, index, ones, "add")
+        total = _scattered(xp, x if include_self else _cleared(xp, x, dim, index, 0.0), dim, index, src, "add")
+        if not xp.is_floating(x):
+            raise Untranslatable("scatter_reduce of means of whole numbers")
+        return total / xp.maximum(count, 1)
+    if not include_self:
+        x = _cleared(xp, x, dim, index, _neutral(x, reduce))
     return _scattered(xp, x, dim, index, src, reduce)
+
+
+def _neutral(x: Array, reduce: str) -> Any:
+    """What a reduction of nothing begins with."""
+    if reduce in ("sum", "prod"):
+        return 0 if reduce == "sum" else 1
+    if not x.dtype.startswith("float"):
+        raise Untranslatable("an extreme of whole numbers that leaves out what was there")
+    return -float("inf") if reduce == "amax" else float("inf")
+
+
+def _cleared(xp: Any, x: Array, dim: int, index: Array, value: Any) -> Any:
+    """An array in which a number stands wherever something is scattered to."""
+    return _scattered(xp, x, dim, index, value, None)
 
 
 def _scattered(xp: Any, x: Array, dim: int, index: Array, written: Any, reduce: Any) -> Any:

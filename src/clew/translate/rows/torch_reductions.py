@@ -6,6 +6,7 @@ import math
 import operator
 from typing import Any
 
+from clew.translate.equal_items import warn_of_equal_items
 from clew.translate.refusals import Untranslatable
 from clew.translate.rows.table import axis_of, refuse_given
 from clew.translate.rows.torch_elementwise import TORCH, computed
@@ -306,8 +307,6 @@ def _sorted_places(xp: Any, x: Array, dim: int, descending: bool) -> Any:
 @TORCH.row("topk")
 def topk(xp: Any, x: Array, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The largest items, or the smallest, in order."""
-    if _uses_places(xp.writer.origin):
-        xp.writer.note("of equal items topk takes the first ones; torch may take others")
     if not x.ndim:
         if k != 1:
             raise Untranslatable("the largest of a single number")
@@ -320,6 +319,11 @@ def topk(xp: Any, x: Array, k: Any, dim: int = -1, largest: bool = True, sorted:
     else:
         places = _sorted_places(xp, x, -1, False)[..., :k]
         values = xp.take_along_axis(x, places, axis=-1)
+    if _uses_places(xp.writer.origin):
+        source = None if xp.writer.origin is None else xp.writer.origin.source
+        xp.writer.note("of equal items topk takes the first ones; torch may take others, of which plain calls warn")
+        where = "" if source is None else source.describe()
+        xp.writer.node("call_function", warn_of_equal_items, (x, values, where))
     if axis != x.ndim - 1:
         values, places = xp.moveaxis(values, -1, axis), xp.moveaxis(places, -1, axis)
     return (values, places)

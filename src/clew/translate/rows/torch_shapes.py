@@ -13,10 +13,23 @@ from clew.translate.values import Array, Items, Number, Opaque, Value
 
 
 def sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Sizes that were given one by one, or as one list."""
+    """Sizes that were given one by one, or as one list; those that arrays of one item tell as plain numbers."""
     if len(given) == 1 and isinstance(given[0], (tuple, list)):
-        return tuple(given[0])
-    return given
+        given = tuple(given[0])
+    return tuple(whole(one) for one in given)
+
+
+def result_sizes(xp: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The sizes of what a call gives, which are known for the example."""
+    given = tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+    known = xp.wanted.shape if xp.wanted is not None and len(xp.wanted.shape) == len(given) else (None,) * len(given)
+    return tuple(whole(one, example) for one, example in zip(given, known, strict=True))
+
+
+def whole(size: Any, example: int | None = None) -> Any:
+    """A size as a plain number, as torch takes an array of one item for one; ``example`` is what it is there."""
+    is_number = isinstance(size, Array) and not size.ndim and size.dtype.startswith(("int", "uint"))
+    return size.writer.namespace.item(size, int, example) if is_number else size
 
 
 @TORCH.row("view", "reshape", "_unsafe_view", "view_copy", "_reshape_alias")
@@ -24,7 +37,7 @@ def reshape(xp: Any, x: Array, *shape: Any, **named: Any) -> Any:
     """The same items in another shape."""
     if len(shape) == 1 and isinstance(shape[0], str):
         raise Untranslatable("a view of the same bits as another dtype")
-    return xp.reshape(x, sizes(shape) or tuple(named["shape" if "shape" in named else "size"]))
+    return xp.reshape(x, result_sizes(xp, shape or (named["shape" if "shape" in named else "size"],)))
 
 
 @TORCH.row("view_as", "reshape_as")
@@ -55,7 +68,7 @@ def unflatten(xp: Any, x: Array, dim: int, shape: Any) -> Any:
     axis = axis_of(dim, x.ndim)
     before = tuple(x.size(one) for one in range(axis))
     after = tuple(x.size(one) for one in range(axis + 1, x.ndim))
-    return xp.reshape(x, (*before, *shape, *after))
+    return xp.reshape(x, (*before, *sizes((shape,)), *after))
 
 
 @TORCH.row("ravel")
@@ -125,7 +138,7 @@ def squeeze(xp: Any, x: Array, dim: Any = None) -> Any:
 @TORCH.row("expand", "broadcast_to")
 def expand(xp: Any, x: Array, *shape: Any, **named: Any) -> Any:
     """Axes of size one repeated; -1 keeps a size."""
-    wanted = sizes(shape) or tuple(named.get("size", ()))
+    wanted = result_sizes(xp, shape or (named.get("size", ()),))
     new = len(wanted) - x.ndim
     full = tuple(
         x.size(place - new) if isinstance(size, int) and size == -1 else size for place, size in enumerate(wanted)
@@ -142,13 +155,13 @@ def expand_as(xp: Any, x: Array, other: Array) -> Any:
 @TORCH.row("broadcast_tensors")
 def broadcast_tensors(xp: Any, *arrays: Any) -> Any:
     """All in their common shape."""
-    return xp.broadcast_arrays(*sizes(arrays))
+    return xp.broadcast_arrays(*_listed(arrays))
 
 
 @TORCH.row("repeat", "tile")
 def repeat(xp: Any, x: Array, *counts: Any, **named: Any) -> Any:
     """The array several times, side by side."""
-    return xp.tile(x, sizes(counts) or tuple(named.get("repeats", named.get("dims", ()))))
+    return xp.tile(x, sizes(counts) or sizes((named.get("repeats", named.get("dims", ())),)))
 
 
 @TORCH.row("repeat_interleave")
@@ -212,7 +225,7 @@ def split(xp: Any, x: Array, split_size_or_sections: Any = None, dim: int = 0, *
         return xp.parted(x, wanted, dim)
     if isinstance(wanted, (tuple, list)):
         ends, total = [], 0
-        for size in wanted[:-1]:
+        for size in map(whole, wanted[:-1]):
             total = total + size
             ends.append(total)
         return tuple(xp.split(x, ends, axis=dim))
@@ -250,8 +263,7 @@ def unbind(xp: Any, x: Array, dim: int = 0) -> Any:
 @TORCH.row("narrow")
 def narrow(xp: Any, x: Array, dim: int, start: Any, length: Any) -> Any:
     """A piece of an axis."""
-    if isinstance(start, Array):
-        raise Untranslatable("where the piece begins depends on the data")
+    start, length = whole(start), whole(length)
     front = (slice(None),) * axis_of(dim, x.ndim)
     return x[(*front, slice(start, start + length))]
 
@@ -326,39 +338,12 @@ def diag(xp: Any, x: Array, diagonal: int = 0) -> Any:
 @TORCH.row("meshgrid", "functional.meshgrid")
 def meshgrid(xp: Any, *arrays: Any, indexing: str = "ij") -> Any:
     """The coordinates of a grid."""
-    return tuple(xp.meshgrid(*sizes(arrays), indexing=indexing))
+    return tuple(xp.meshgrid(*_listed(arrays), indexing=indexing))
 
 
-@TORCH.row("nonzero", "argwhere")
-def nonzero(xp: Any, x: Array, *, as_tuple: bool = False) -> Any:
-    """The places of the items that are not zero."""
-    if as_tuple:
-        raise Untranslatable("places in several arrays, as many as the data tell")
-    return xp.cast(xp.argwhere(x), xp.dtype("int64"))
-
-
-@TORCH.row("masked_select")
-def masked_select(xp: Any, x: Array, mask: Array) -> Any:
-    """The items where a mask is true."""
-    x, mask = xp.broadcast_arrays(x, mask)
-    return xp.masked(x, mask)
-
-
-@TORCH.row("unique_consecutive")
-def unique_consecutive(
-    xp: Any, x: Array, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
-) -> Any:
-    """The items of a row that are not the ones before them."""
-    if return_inverse or return_counts or x.ndim != 1:
-        raise Untranslatable("unique_consecutive of several axes, or with places and counts")
-    first = xp.ones((1,), dtype=xp.dtype_object("bool"))
-    return xp.masked(x, xp.concatenate([first, x[1:] != x[:-1]], axis=0)[: x.size(0)])
-
-
-@TORCH.row("unique", "bincount")
-def depends_on_data(xp: Any, *args: Any, **kwargs: Any) -> Any:
-    """Functions whose results have as many items as the data tell."""
-    raise Untranslatable("how many items it gives depends on the data")
+def _listed(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arrays that were given one by one, or as one list."""
+    return tuple(arrays[0]) if len(arrays) == 1 and isinstance(arrays[0], (tuple, list)) else arrays
 
 
 @TORCH.row("unfold")
@@ -406,8 +391,18 @@ def checked_index(xp: Any, index: Any) -> Any:
 def _items(xp: Any, x: Array, index: Any) -> Any:
     if isinstance(index, Array) and index.dtype == "bool" and index.ndim:
         return xp.masked(x, index)
-    found = x[checked_index(xp, index)]
-    return found
+    parts = [_bounds(one) for one in (index if isinstance(index, tuple) else (index,))]
+    index = tuple(parts) if isinstance(index, tuple) else parts[0]
+    masks = [one for one in parts if isinstance(one, Array) and one.dtype == "bool"]
+    others = [one for one in parts if isinstance(one, (Array, list, int, Number)) and one not in masks]
+    if len(masks) == 1 and masks[0].ndim == 1 and not others:
+        return xp.sized_by_data(operator.getitem, x, index)
+    return x[checked_index(xp, index)]
+
+
+def _bounds(part: Any) -> Any:
+    """A part of an index in which a slice has plain bounds."""
+    return slice(*map(whole, (part.start, part.stop, part.step))) if isinstance(part, slice) else part
 
 
 # ---- facts -----------------------------------------------------------------------------------------------------------
@@ -466,7 +461,7 @@ def is_contiguous(xp: Any, x: Any, **kwargs: Any) -> Any:
 
 # ---- padding ---------------------------------------------------------------------------------------------------------
 
-_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
 @TORCH.row("constant_pad_nd")
@@ -478,6 +473,7 @@ def constant_pad(xp: Any, x: Array, pad: Any, value: Any = 0) -> Any:
 @TORCH.row("nn.functional.pad", "pad")
 def pad_row(xp: Any, x: Array, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """More items at both ends, or with negative numbers fewer."""
+    pad = [whole(one, _width(xp, x, pad, place)) for place, one in enumerate(pad)]
     pairs = [(pad[2 * place], pad[2 * place + 1]) for place in range(len(pad) // 2)]
     widths: list[tuple[Any, Any]] = [*((0, 0),) * (x.ndim - len(pairs)), *reversed(pairs)]
     if any(isinstance(one, Number) for pair in widths for one in pair):
@@ -485,15 +481,24 @@ def pad_row(xp: Any, x: Array, pad: Any, mode: str = "constant", value: Any = No
             cuts = one.value < 0
             xp.writer.require(one < 0, cuts, "it cuts and does not pad" if cuts else "it pads and does not cut")
     cut = tuple(slice(-low if _is_cut(low) else None, high if _is_cut(high) else None) for low, high in widths)
-    if any(one != slice(None) for one in cut):
+    if any(one.start is not None or one.stop is not None for one in cut):
         x = x[cut]
         widths = [(_kept(low), _kept(high)) for low, high in widths]
     if all(isinstance(one, int) and one == 0 for pair in widths for one in pair):
         return x
     if mode != "constant":
-        return xp.pad(x, widths, mode=_MODES[mode])
+        return xp.pad(x, widths, mode=MODES[mode])
     fill = 0 if value is None else value
     return xp.pad(x, widths, constant_values=fill) if fill != 0 else xp.pad(x, widths)
+
+
+def _width(xp: Any, x: Array, pad: Any, place: int) -> int | None:
+    """What a width is for the example, by the sizes before and after, where the other one of its axis is known."""
+    axis, other = x.ndim - 1 - place // 2, pad[place ^ 1]
+    other = other.value if isinstance(other, Number) else other
+    if xp.wanted is None or not isinstance(other, int) or xp.writer.guessed:
+        return None
+    return int(xp.wanted.shape[axis] - x.spec.shape[axis] - other)
 
 
 def _is_cut(number: Any) -> bool:

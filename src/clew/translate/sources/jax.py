@@ -17,7 +17,7 @@ from clew.ir.node import Node
 from clew.translate.refusals import Refusal, Untranslatable
 from clew.translate.rows.jax import JAX
 from clew.translate.rows.jax_random import Key
-from clew.translate.sources.jax_functions import CALLED
+from clew.translate.sources.jax_functions import CALLED, as_array
 from clew.translate.sources.source import Source, Special
 from clew.translate.translator import Translator
 from clew.translate.values import Dtype, Number
@@ -74,6 +74,9 @@ class JaxSource(Source):
 
     def opaque(self, writer: Writer, made: Node) -> Any:
         return Key(writer)
+
+    def as_array(self, xp: Any, value: Any) -> Any:
+        return as_array(xp, value)
 
     def is_array(self, value: Any) -> bool:
         return isinstance(value, (jax.Array, numpy.ndarray))

@@ -10,40 +10,22 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
 
 from clew.ir.arguments import Body as GraphBody
-from clew.ir.control_flow import cond, for_loop, inputs_of, while_loop
+from clew.ir.control_flow import cond, while_loop
 from clew.ir.node import Node
-from clew.translate.control_flow import _Body, _merged
+from clew.translate.control_flow import _merged
+from clew.translate.functions import Function, Region, filled, function_of, in_place, kept, looped, present
 from clew.translate.refusals import Untranslatable
 from clew.translate.translator import Translator
 from clew.translate.values import Array, Number, Opaque, Spec, Value
-from clew.translate.writer import leaves_of, mapped
+from clew.translate.writer import mapped
 
 CALLS = "clew.frameworks.jax.calls"
-
-
-@dataclass(frozen=True, eq=False)
-class Function:
-    """A function of the program: a body and what it sees of the program around it, perhaps transformed."""
-
-    body: Any
-    given: tuple[Any, ...] = ()
-    transform: str = ""
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-def function_of(value: Any) -> Function:
-    """What is called, as a function."""
-    if isinstance(value, Function):
-        return value
-    if isinstance(value, GraphBody) or callable(value):
-        return Function(value)
-    raise Untranslatable("it is given a function of which nothing is known")
 
 
 # ---- calls -----------------------------------------------------------------------------------------------------------
@@ -58,51 +40,13 @@ def called(translator: Translator, function: Function, args: Sequence[Any]) -> A
     wanted = translator.xp.wanted
     try:
         if isinstance(function.body, GraphBody):
-            inputs = inputs_of(function.body)
-            known = dict(zip(inputs, (*function.given, *args), strict=True))
-            inner = type(translator)(translator.program, function.body, translator.writer, known)  # type: ignore[arg-type]
-            inner.modes, inner.sizes_differ = list(translator.modes), translator.sizes_differ
-            return inner.run()
+            return in_place(translator, function.body, (*function.given, *args))
         row = translator.source.table.find(translator.source.names_of(function.body))
         if row is None:
             raise Untranslatable(f"no row stands for {getattr(function.body, '__name__', 'a function')}")
         return translator._run(row, [*function.given, *args], {})
     finally:
         translator.xp.wanted = wanted
-
-
-class Region:
-    """A body of the target that is being written: what comes from outside are its inputs."""
-
-    def __init__(self, translator: Translator) -> None:
-        self.body = _Body.empty(translator)
-        self.inner = type(translator)(translator.program, self.body.graph, self.body.writer, {})
-        self.inner.modes, self.inner.sizes_differ = list(translator.modes), translator.sizes_differ
-        self.taken: list[Value] = []
-        self._known: dict[int, Any] = {}
-
-    def input(self, value: Any, name: str) -> Any:
-        """A value from outside, as an input of its own."""
-        return self.body.input(name, value) if isinstance(value, Value) else value
-
-    def operand(self, leaf: Any) -> Any:
-        """A value from outside that the body only reads; each once."""
-        if not isinstance(leaf, Value):
-            return function_with(leaf, self.operand) if isinstance(leaf, Function) else leaf
-        if id(leaf) not in self._known:
-            self._known[id(leaf)] = self.body.input(f"given_{len(self.taken)}", leaf)
-            self.taken.append(leaf)
-        return self._known[id(leaf)]
-
-    def function(self, function: Function) -> Function:
-        """A function as it is inside."""
-        return function_with(function, self.operand)
-
-
-def function_with(function: Function, change: Callable[[Any], Any]) -> Function:
-    """A function that sees other values of the program around it."""
-    body = function_with(function.body, change) if isinstance(function.body, Function) else function.body
-    return replace(function, body=body, given=mapped(function.given, change))
 
 
 def as_array(xp: Any, value: Any) -> Any:
@@ -120,71 +64,7 @@ def arrays(xp: Any, nest: Any) -> Any:
     return mapped(nest, functools.partial(as_array, xp))
 
 
-def filled(nest: Any, leaves: Sequence[Any]) -> Any:
-    """A nest with other leaves."""
-    left = iter(leaves)
-    return mapped(nest, lambda leaf: None if leaf is None else next(left))
-
-
-def present(nest: Any) -> list[Any]:
-    """The leaves that are there."""
-    return [leaf for leaf in leaves_of(nest) if leaf is not None]
-
-
 # ---- loops -----------------------------------------------------------------------------------------------------------
-
-
-def _item(xp: Any, leaf: Array, place: Any) -> Any:
-    return xp.getitem(leaf, place)
-
-
-def _kept(xp: Any, before: Array, after: Any) -> Array:
-    after = as_array(xp, after)
-    if after.dtype != before.dtype or after.ndim != before.ndim:
-        raise Untranslatable("a loop changes the kind of a value")
-    return after  # type: ignore[no-any-return]
-
-
-def looped(
-    translator: Translator, bounds: tuple[Any, ...], carried: Any, operands: Any, step: Callable[..., tuple[Any, Any]]
-) -> tuple[Any, list[Any], Any]:
-    """A loop over numbers: ``step(region, number, carried, operands)`` gives what is carried on and what is collected.
-
-    Out come the carried values, the collected ones stacked, and the nest of what one step collects.
-    """
-    writer, xp = translator.writer, translator.xp
-    before = present(carried)
-    region = Region(translator)
-    inside = [region.input(leaf, f"carried_{place}") for place, leaf in enumerate(before)]
-    start = bounds[0] if len(bounds) > 1 else 0
-    number = Number(
-        region.body.writer, region.body.graph.placeholder("step"), start.value if isinstance(start, Number) else start
-    )
-    seen = mapped(operands, region.operand)
-    region.body.writer.namespace.wanted = None
-    after, told = step(region, number, filled(carried, inside), seen)
-    inner = region.body.writer.namespace
-    kept = [_kept(inner, one, other) for one, other in zip(before, present(after), strict=True)]
-    collected = [as_array(inner, leaf) for leaf in present(told)]
-    graph = region.body.close((*kept, *collected))
-    iterable = writer.node("call_function", range, bounds)
-    made = writer.node(
-        "call_function", for_loop, (iterable, graph, tuple(before), tuple(region.taken), len(collected), False)
-    )
-    items = [
-        writer.node("call_function", operator.getitem, (made, place)) for place in range(len(before) + len(collected))
-    ]
-    rest = [writer.wrap(item, Spec(one.spec.shape, one.dtype), True) for item, one in zip(items, before, strict=False)]
-    count = _example(bounds[-1]) - (_example(bounds[0]) if len(bounds) > 1 else 0)
-    stacked = []
-    for item, one in zip(items[len(before) :], collected, strict=True):
-        node = writer.node("call_function", xp.function("stack"), (item,))
-        stacked.append(writer.wrap(node, Spec((count, *one.spec.shape), one.dtype), True))
-    return filled(carried, rest), stacked, told
-
-
-def _example(value: Any) -> int:
-    return value.value if isinstance(value, Number) else int(value)
 
 
 def scan(
@@ -205,7 +85,7 @@ def scan(
         found = called(
             region.inner,
             inside,
-            (carry, mapped(items, lambda leaf: None if leaf is None else _item(inner, leaf, place))),
+            (carry, mapped(items, lambda leaf: None if leaf is None else inner.getitem(leaf, place))),
         )
         return found[0], found[1]
 
@@ -222,7 +102,7 @@ def map_(translator: Translator, f: Any, xs: Any, **options: Any) -> Any:
 
     def step(region: Region, number: Any, carry: Any, seen: Any) -> tuple[Any, Any]:
         inner = region.body.writer.namespace
-        return (), called(region.inner, seen[0], (mapped(seen[1], lambda leaf: _item(inner, leaf, number)),))
+        return (), called(region.inner, seen[0], (mapped(seen[1], lambda leaf: inner.getitem(leaf, number)),))
 
     _, stacked, told = looped(translator, (present(xs)[0].size(0),), (), (function, xs), step)
     return filled(told, stacked)
@@ -251,7 +131,7 @@ def while_(translator: Translator, cond_fun: Any, body_fun: Any, init_val: Any) 
         both = [region.function(one) for one in functions]
         found = called(region.inner, both[place], (inside,))
         inner = region.body.writer.namespace
-        ends = found if place == 0 else tuple(_kept(inner, one, other)
+        ends = found if place == 0 else tuple(kept(one, as_array(inner, other))
                                               for one, other in zip(before, present(found), strict=True))  # fmt: skip
         graphs.append(region.body.close(ends))
         taken = region.taken
@@ -343,6 +223,10 @@ def _in_front(xp: Any, nest: Any, axis: int | None) -> Any:
     return mapped(nest, lambda leaf: xp.moveaxis(leaf, axis, 0)) if axis else nest
 
 
+def _item(xp: Any, number: Any, leaf: Any) -> Any:
+    return None if leaf is None else xp.getitem(leaf, number)
+
+
 def vmap(translator: Translator, function: Function, args: tuple[Any, ...]) -> Any:
     """``jax.vmap``: a loop over the axis, whose results are stacked."""
     xp, options = translator.xp, function.options
@@ -360,7 +244,7 @@ def vmap(translator: Translator, function: Function, args: tuple[Any, ...]) -> A
 
     def step(region: Region, number: Any, carry: Any, seen: Any) -> tuple[Any, Any]:
         inner = region.body.writer.namespace
-        given = [one if axis is None else mapped(one, lambda leaf: None if leaf is None else _item(inner, leaf, number))
+        given = [one if axis is None else mapped(one, functools.partial(_item, inner, number))
                  for one, axis in zip(seen[1], axes, strict=True)]  # fmt: skip
         return (), called(region.inner, seen[0], given)
 

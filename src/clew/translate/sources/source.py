@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from clew.ir.guests import guest, package_of
 from clew.ir.node import Node
+from clew.translate.refusals import Untranslatable
 from clew.translate.rows.table import Table
-from clew.translate.values import Opaque
+from clew.translate.values import Opaque, Value
 
 if TYPE_CHECKING:
     from clew.translate.translator import Translator
@@ -33,6 +34,8 @@ class Source:
     """Functions of guards that say no more than the dtypes and ranks which the translation is guarded on."""
     reads_calls = False
     """Whether calls that the program tries, and those in guards on inputs, are translated by their rows."""
+    marks: tuple[str, ...] = ()
+    """How the names of attributes begin that the framework's own tools put on arrays."""
     enters_nests = False
     """Whether containers of arrays among the arguments are taken apart as the example has them."""
 
@@ -107,6 +110,20 @@ class Source:
         the example's. None where the source cannot take it apart."""
         return None
 
+    def plain_result(self, writer: Writer, node: Node, given: tuple[Any, Any], dtype: str) -> Any:
+        """The plain number that the array which a call gives is known to hold; None if it is not."""
+        return None
+
+    def as_array(self, xp: Any, value: Any) -> Any:
+        """A leaf of what a function is given or gives, as an array where the source makes one of it."""
+        if isinstance(value, Value) or value is None:
+            return value
+        raise Untranslatable("a function that is given something else than arrays, or gives it")
+
+    def plain_attribute(self, root: Any, path: str, value: Any) -> Any:
+        """The plain number that an attribute without axes holds, if that is a constant of the program."""
+        return None
+
     # ---- arrays of the source ----------------------------------------------------------------------------------------
 
     def is_array(self, value: Any) -> bool:
@@ -133,6 +150,9 @@ class Source:
     def undisturbed(self, program: Any = None) -> AbstractContextManager[Any]:
         """A context that leaves the source's random numbers, and the state of a program, as they were."""
         return contextlib.nullcontext()
+
+    def restore(self, array: Any, earlier: Any) -> None:
+        """Put back what an array of the program held, if the source writes into arrays."""
 
     def like(self, array: Any, numbers: Any) -> Any:
         """An array of the kind of another one, with these numbers."""

@@ -14,6 +14,7 @@ import numpy
 import torch
 
 from clew import tree
+from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import package_of
 from clew.ir.node import Node
@@ -24,23 +25,29 @@ from clew.translate.apart import Given
 from clew.translate.refusals import Refusal
 from clew.translate.rows import (
     torch_aten,
+    torch_by_data,
+    torch_complex,
     torch_creation,
     torch_indexing,
     torch_layers,
     torch_linalg,
+    torch_plain,
     torch_python,
     torch_recurrent,
     torch_reductions,
 )
 from clew.translate.rows.torch_elementwise import TORCH
-from clew.translate.sources.source import NOTHING, Source
+from clew.translate.sources.source import NOTHING, Source, Special
 from clew.translate.sources.torch_decompositions import Decompositions, Kind
+from clew.translate.sources.torch_functions import SPECIAL
 from clew.translate.sources.torch_modules import enter_layers
 from clew.translate.values import Dtype, Place
-from clew.translate.writer import mapped
+from clew.translate.writer import Writer, mapped
 
 ROWS = (
     torch_aten,
+    torch_by_data,
+    torch_complex,
     torch_creation,
     torch_indexing,
     torch_layers,
@@ -75,6 +82,7 @@ class TorchSource(Source):
     framework = "torch"
     table = TORCH
     reads_calls = True
+    marks = ("_dynamo_",)
 
     def __init__(self) -> None:
         self.decompositions = Decompositions(self.table)
@@ -114,6 +122,11 @@ class TorchSource(Source):
                     if name in before and before[name].shape == one.shape:
                         one.copy_(before[name])
 
+    def restore(self, array: Any, earlier: Any) -> None:
+        if isinstance(array, torch.Tensor):
+            with torch.no_grad():
+                array.copy_(earlier)
+
     def like(self, array: Any, numbers: Any) -> Any:
         return torch.from_numpy(numpy.array(numbers)).to(array.dtype)
 
@@ -150,6 +163,26 @@ class TorchSource(Source):
         args, kwargs = mapped((args, kwargs), _as_torch)
         kinds = [Kind(kind.dtype, _shape(kind), fixed) if number is None else number for kind, fixed, number in given]
         return None if function is None else self.decompositions.of(function, args, kwargs, kinds)
+
+    def names(self, node: Node) -> list[str]:
+        """Those of a function with its own derivative tell whose it is."""
+        owner = getattr(node.target, "__self__", None)
+        if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
+            return [f"{owner.__module__.removeprefix('torch.')}.{owner.__qualname__}.apply"]
+        return super().names(node)
+
+    def special(self, node: Node) -> Special | None:
+        return SPECIAL.get(self.names(node)[0]) if node.op == "call_function" else None
+
+    def plain_result(self, writer: Writer, node: Node, given: tuple[Any, Any], dtype: str) -> Any:
+        return torch_plain.plain_of(writer, self.names(node)[-1], *given, dtype)
+
+    def plain_attribute(self, root: Any, path: str, value: Any) -> Any:
+        """A whole number in a buffer that is not saved with the weights."""
+        owner, _, name = path.rpartition(".")
+        kept = getattr(resolve(root, owner) if owner else root, "_non_persistent_buffers_set", ())
+        is_whole = not value.ndim and not value.is_floating_point() and not value.is_complex()
+        return value.item() if name in kept and is_whole else None
 
     def may_share(self, node: Node) -> bool:
         name = str(node.args[1]) if node.target is getattr else self.names(node)[-1].rpartition(".")[2]

@@ -38,6 +38,7 @@ class JaxNamespace(Namespace):
     framework = "jax"
     library = jnp
     jits = True
+    vmap = staticmethod(jax.vmap)
 
     def dtype(self, name: str) -> str:
         if jax.config.read("jax_enable_x64"):
@@ -153,6 +154,10 @@ class JaxNamespace(Namespace):
         made: Array = self.writer.call(function, x, **kwargs)
         return made
 
+    def complex_of(self, real: Array, imag: Array) -> Array:
+        made: Array = self.writer.call(jax.lax.complex, real, imag)
+        return made
+
     def one_hot(self, x: Array, classes: Any, dtype: str) -> Array:
         return self._nn(jax.nn.one_hot, x, num_classes=classes, dtype=self.dtype_object(dtype))
 
@@ -224,6 +229,9 @@ class JaxNamespace(Namespace):
 
     def erfc(self, x: Array) -> Array:
         return self._nn(jax.scipy.special.erfc, x)
+
+    def special(self, name: str, x: Array) -> Array:
+        return self._nn(getattr(jax.scipy.special, name), x)
 
     # ---- random numbers ----------------------------------------------------------------------------------------------
 

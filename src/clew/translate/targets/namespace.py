@@ -36,6 +36,9 @@ class Namespace:
     jits = False
     """Whether the framework compiles programs whose arrays have no values yet, so that Python cannot ask for them."""
 
+    vmap: Any = None
+    """The framework's own function that lets a function go through an axis; None if it has none."""
+
     differentiates = True
     """Whether the framework can take derivatives of the program."""
 
@@ -105,14 +108,18 @@ class Namespace:
         """The truth of an array of one item, as a plain value; a compiler cannot know it."""
         return Number(self.writer, self.writer.node("call_function", bool, (x,)), True)
 
-    def item(self, x: Array, kind: Any = None) -> Any:
-        """The plain number that an array of one item holds, or the list of those of a longer one."""
-        value = self.writer.observed()
+    def item(self, x: Array, kind: Any = None, value: Any = None) -> Any:
+        """The plain number that an array of one item holds, or the list of those of a longer one; ``value`` is that of
+        the example."""
+        if x.plain is not None:
+            return x.plain if kind is None else self.writer.operate(kind, x.plain)
+        for node in (self.writer.origin, x.origin):
+            value = self.writer.observed(node) if value is None else value
         usual: Any = bool if x.dtype == "bool" else float if self.is_floating(x) else int
         if value is None or (kind is None and type(value) not in (usual, list)):
             if x.ndim or x.dtype.startswith("complex"):
                 raise Untranslatable("plain numbers out of an array, which are not known for the example")
-            value = (kind or usual)(1)
+            value, self.writer.guessed = (kind or usual)(1), True
         self.of_data("a plain number out of an array")
         name = "tolist" if isinstance(value, list) else "item"
         found = Number(self.writer, self.writer.node("call_method", name, (self.concrete(x),)), value)
@@ -134,6 +141,13 @@ class Namespace:
         self.of_data("how many items there are")
         made = self.writer.node("call_function", function, args, kwargs)
         return self.writer.wrap(made, self.wanted, any_differentiable((args, kwargs)))
+
+    def several_by_data(self, function: Any, specs: Sequence[Spec], *args: Any, **kwargs: Any) -> tuple[Array, ...]:
+        """The same of a call that gives several arrays."""
+        self.of_data("how many items there are")
+        made = self.writer.node("call_function", function, args, kwargs)
+        found: tuple[Array, ...] = self.writer.wrap(made, tuple(specs), False)
+        return found
 
     def argwhere(self, x: Array) -> Array:
         """The places of the items that are not zero."""
@@ -341,6 +355,15 @@ class Namespace:
             return 0.5 * x * (1.0 + self.tanh(inner))
         return 0.5 * x * (1.0 + self.erf(x * 0.7071067811865476))
 
+    def complex_of(self, real: Array, imag: Array) -> Array:
+        """Complex numbers of their parts; infinities stay where they are."""
+        raise Untranslatable(f"{self.framework} makes no complex numbers of two parts")
+
+    def fourier(self, name: str, x: Array, **options: Any) -> Array:
+        """A Fourier transform, by its name in NumPy."""
+        found: Array = self.call(f"fft.{name}", x, **options)
+        return found
+
     def linear(self, x: Array, weight: Array, bias: Any) -> Array:
         """``x @ weight.T + bias``."""
         found = self.matmul(x, self.matrix_transpose(weight) if weight.ndim == 2 else weight)
@@ -458,6 +481,10 @@ class Namespace:
     def erfc(self, x: Array) -> Array:
         """One less the error function, also where that is close to one."""
         raise Untranslatable(f"{self.framework} has no complementary error function")
+
+    def special(self, name: str, x: Array) -> Array:
+        """A function of mathematical physics, by its name in SciPy."""
+        raise Untranslatable(f"{self.framework} has no {name}")
 
     def tape(self) -> Any:
         """The target's record of what it computes, from which it takes slopes; None if it has functions for that."""

@@ -418,6 +418,33 @@ class TensorflowNamespace(Namespace):
 
     # ---- NumPy's functions in TensorFlow's words, further ones -------------------------------------------------------
 
+    def complex_of(self, real: Array, imag: Array) -> Array:
+        made: Array = self.writer.call(tf.complex, real, imag)
+        return made
+
+    def fourier(self, name: str, x: Array, **options: Any) -> Array:
+        axis = options.pop("axis", options.pop("axes", None))
+        axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+        if not isinstance(axis, int) or options.pop("norm", None) not in (None, "backward"):
+            raise Untranslatable(f"tensorflow has no {name} over several axes, or of another scale")
+        function = getattr(tf.signal, name, None)
+        length = options.pop("n", None)
+        if function is None or (length is not None and name not in ("rfft", "irfft")):
+            raise Untranslatable(f"tensorflow has no such {name}")
+        given = {} if length is None else {"fft_length": [length]}
+        if name in ("fft", "ifft") and not x.dtype.startswith("complex"):
+            x = self.astype(x, "complex128" if x.dtype == "float64" else "complex64")
+        last = axis % x.ndim == x.ndim - 1
+        found = self.writer.call(function, x if last else self.moveaxis(x, axis, -1), **given)
+        return found if last else self.moveaxis(found, -1, axis)  # type: ignore[no-any-return]
+
+    def special(self, name: str, x: Array) -> Array:
+        function = getattr(tf.math, {"gammaln": "lgamma"}.get(name, name), None)
+        if function is None:
+            raise Untranslatable(f"tensorflow has no {name}")
+        made: Array = self.writer.call(function, x)
+        return made
+
     def nonzero_places(self, x: Array, count: int) -> tuple[Array, ...]:
         node = self.writer.node("call_function", tf.where, (x,))
         found = self.writer.wrap(node, Spec((count, x.ndim), "int64"), False)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from clew.capture.bytecode.statements import is_only_shown
+from clew.capture.python.printing import marked
 from clew.capture.recording import outputs
 from clew.capture.recording.operators import OperatorForm
 from clew.capture.recording.outputs import DrainedIterator
@@ -110,9 +111,13 @@ def _truth(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: di
 
 def _text(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A tensor becomes text: guarded unless it is only shown to people."""
+    frame = user_frame(2)
+    mark = marked(frame, f"{{:{args[1]}}}" if func.__name__ == "__format__" else "{!r}", args[0])
+    if mark is not None:
+        return mark
     with recorder.paused():
         text = func(*recorder.concrete(args), **recorder.concrete(kwargs))
-    if not is_only_shown(user_frame(2), recorder.paths is None):
+    if not is_only_shown(frame, recorder.paths is None):
         function = format if func.__name__ == "__format__" else repr
         recorder.guard(recorder.create(function, recorder.argument(args)), text)
     return text

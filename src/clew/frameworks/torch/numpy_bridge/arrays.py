@@ -183,7 +183,7 @@ class ArrayRecorder(NumpyRecorder):
         self.errors = owner.numpy_use.errors
         self.errstates: list[tuple[Any, Node]] = []
         self.listed: list[Any] = []
-        self.standing: dict[int, tuple[Any, Any]] = {}
+        self.proxies: dict[int, tuple[Any, Any]] = {}
         self.cached = RecordedBodies(self)
         self.raised: Exception | None = None
         self.rollback = self
@@ -297,7 +297,7 @@ class ArrayRecorder(NumpyRecorder):
 
     def _number(self, value: Any) -> Any:
         is_made = type(value) is numpy.ndarray and value.ndim == 0 and not self.surroundings.holds(value)
-        return value[()] if is_made and id(value) not in self.standing else value
+        return value[()] if is_made and id(value) not in self.proxies else value
 
     def record(self, op: str, target: Any, args: Any, kwargs: Any, written: Any = (), form: Any = None) -> Any:
         tensors = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
@@ -525,7 +525,7 @@ def enter_arrays(run: Run, parts: Iterable[Any]) -> None:
     variables += run.findings.packages.variables()
     arrays = recorder.border()
     arrays.places.enter(variables, around.functions, ())
-    if any(id(value) not in arrays.standing for value in held):
+    if any(id(value) not in arrays.proxies for value in held):
         raise cannot_follow("an array in a deque or a set around the program")
 
 
