@@ -263,3 +263,15 @@ def test_functions_of_mathematical_physics() -> None:
         return torch.erfinv(small), torch.erfc(x), torch.lgamma(small), torch.digamma(small), torch.special.i0e(x)
 
     translated(fn, torch.randn(5))
+
+
+def test_a_compiled_call_that_needs_data_says_where() -> None:
+    made = translated(lambda x: x[x > 0], torch.randn(4))
+    with pytest.raises(clew.GuardError, match=r"the program asks for data(.|\n)*how many items there are.*x\[x > 0\]"):
+        jax.jit(made)(jnp.ones(4))
+
+
+def test_arrays_of_another_framework_are_refused() -> None:
+    made = translated(lambda x: x * 2, torch.randn(4))
+    with pytest.raises(clew.GuardError, match=r"torch.float32(.|\n)*takes arrays of jax, of this dtype"):
+        made(torch.ones(4))
