@@ -275,3 +275,15 @@ def test_arrays_of_another_framework_are_refused() -> None:
     made = translated(lambda x: x * 2, torch.randn(4))
     with pytest.raises(clew.GuardError, match=r"torch.float32(.|\n)*takes arrays of jax, of this dtype"):
         made(torch.ones(4))
+
+
+def test_windows_that_overlap_in_memory() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        chunks = x.transpose(1, 2).contiguous().view(x.shape[0], torch.div(x.shape[2], 4, rounding_mode="trunc"), 4, -1)
+        size, stride = list(chunks.size()), list(chunks.stride())
+        size[1], stride[1] = size[1] * 2 - 1, stride[1] // 2
+        return chunks.as_strided(size=size, stride=stride)
+
+    made = translated(fn, torch.randn(2, 3, 8))
+    same(made, fn, torch.randn(3, 3, 12))
+    assert compiled(made, torch.ones(2, 3, 8)).shape == (2, 3, 4, 3)
