@@ -56,9 +56,14 @@ def summary(rows: list[dict[str, Any]]) -> str:
     return ", ".join(f"{name}: {count}" for name, count in counts(rows).items())
 
 
+def versions() -> str:
+    """What the figures were measured with."""
+    packages = ", ".join(f"{name} {_version(name)}" for name in ("torch", "transformers"))
+    return f"Python {platform.python_version()}, {packages}"
+
+
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The whole page."""
-    versions = ", ".join(f"{name} {_version(name)}" for name in ("torch", "transformers"))
     parts = [
         "# Coverage",
         "What `clew.trace` captures from one example: architectures with small random weights, each called afterwards\n"
@@ -67,7 +72,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "result, bit for bit; `guarded`: refused by a guard; `n/a`: the model itself does not take that input. An\n"
         "architecture counts as general when it is at all batch sizes and lengths, of text or of sound; images of\n"
         "another size and padded masks have columns and counts of their own.\n"
-        f"Made by `python -m benchmarks.coverage` with Python {platform.python_version()}, {versions};\n"
+        f"Made by `python -m benchmarks.coverage` with {versions()};\n"
         "processor time, best of two.",
     ]
     for suite, title in SUITES.items():

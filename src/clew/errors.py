@@ -55,6 +55,14 @@ def compose(what: str, where: str, why: str, fixes: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
+def as_cause(error: BaseException) -> BaseException:
+    """An exception as the cause of one of Clew's. A StopIteration is a copy of itself: where a RuntimeError is raised
+    from the very StopIteration that a ``@contextmanager`` was left by, contextlib takes it for that StopIteration."""
+    if isinstance(error, StopIteration):
+        return StopIteration(*error.args).with_traceback(error.__traceback__)
+    return error
+
+
 def a_or_an(value: object) -> str:
     """The class of a value with its article, for messages: "a list", "an int"."""
     name = type(value).__name__

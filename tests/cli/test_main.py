@@ -22,7 +22,7 @@ from clew.cli import doctor, inputs, targets
 from clew.cli.main import main
 from clew.errors import UsageError
 
-SOURCE = """
+SOURCE = '''
 import torch
 from torch import nn
 
@@ -63,7 +63,7 @@ def waits(x):
     thread = threading.Thread(target=print)
     thread.start()
     return x
-"""
+'''
 
 
 @pytest.fixture

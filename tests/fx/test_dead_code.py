@@ -1,5 +1,6 @@
 """Dead-code elimination: what goes, what stays, and who may say so."""
 
+import importlib
 import operator
 
 import pytest
@@ -261,3 +262,23 @@ def test_is_impure_of_a_module_call_without_an_owner(fx):
         assert node.is_impure() in (True, False)
     except AssertionError as error:
         assert "owning_module" in str(error)
+
+
+def looked_up(x):
+    return x
+
+
+def test_the_set_of_functions_with_effects_is_the_one_that_counts(fx):
+    module = importlib.import_module(f"{'clew' if fx.Node.__module__.startswith('clew') else 'torch'}.fx.node")
+    fx.has_side_effect(looked_up)
+    assert looked_up in module._side_effectful_functions
+    graph = fx.Graph()
+    graph.output(graph.placeholder("x"))
+    call = graph.call_function(looked_up)
+    assert call.is_impure()
+    module._side_effectful_functions.discard(looked_up)
+    module._side_effectful_functions.add(torch.relu)
+    try:
+        assert graph.call_function(torch.relu, (call,)).is_impure()
+    finally:
+        module._side_effectful_functions.discard(torch.relu)

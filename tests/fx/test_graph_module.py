@@ -81,6 +81,8 @@ def test_class_name(fx):
     assert type(fx.GraphModule({}, fx.Graph())).__name__ == "GraphModule"
     assert type(fx.GraphModule({}, fx.Graph(), class_name="Mine")).__name__ == "Mine"
     assert fx.GraphModule({}, fx.Graph(), "Mine")._get_name() == "Mine"
+    layer = LinearOnly()
+    assert type(fx.GraphModule(layer, fx.Tracer().trace(layer))).__name__ == "GraphModule"
 
 
 def test_each_instance_has_its_own_forward(fx):

@@ -186,6 +186,20 @@ def test_and_back(program):
         judged(captured, program, (X,))
 
 
+def test_inputs_are_written_before_other_state():
+    def program(x, items):
+        items.pop()
+        x.zero_()
+
+    captured = clew.functionalize(clew.trace(program, (X.clone(), [X.clone(), X.clone()])))
+    leaf, items = X.clone().requires_grad_(), [X, X]
+    with pytest.raises(clew.GuardError, match="the program raised RuntimeError: a leaf Variable"):
+        captured(leaf, items)
+    assert len(items) == 2 and torch.equal(leaf, X)
+    captured(fresh := X.clone(), items)
+    assert len(items) == 1 and not fresh.any()
+
+
 STATEMENTS = [
     "{a} = {b} * 2", "{a} = {b}.clone()", "{a} = {b}[1:3]", "{a} = {b}[..., 0]", "{a} = {b}.t()",
     "{a} = {b}.reshape(-1)",

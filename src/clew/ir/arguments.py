@@ -141,7 +141,17 @@ def map_arg(a: Any, fn: Callable[[Any], Any]) -> Any:
     """Apply ``fn`` to every node in the nest ``a``; all other leaves stay."""
     if not callable(fn):
         raise AssertionError(f"map_arg(a, fn) needs a function as fn, not {fn!r}")
-    return map_aggregate(a, lambda leaf: fn(leaf) if isinstance(leaf, Reference) else leaf)
+    return _with_references(a, fn)
+
+
+def _with_references(a: Any, fn: Callable[[Any], Any]) -> Any:
+    if isinstance(a, Reference):
+        return fn(a)
+    if type(a) in FLAT:
+        return a
+    if type(a) is tuple:
+        return tuple([_with_references(item, fn) for item in a])
+    return a if is_leaf(a) else map_aggregate(a, lambda leaf: fn(leaf) if isinstance(leaf, Reference) else leaf)
 
 
 def references(a: Any) -> list[Any]:

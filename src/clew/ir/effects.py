@@ -52,13 +52,13 @@ _pure: set[Any] = {
     operator.itemgetter,
     choose,
 }
-_effectful: set[Any] = set()
+effectful: set[Any] = set()
 _harmless: set[Any] = set()
 
 
 def has_side_effect(fn: FunctionT) -> FunctionT:
     """Declare that calling ``fn`` has an effect, so that no pass drops it. Usable as a decorator."""
-    _effectful.add(fn)
+    effectful.add(fn)
     _pure.discard(fn)
     return fn
 
@@ -66,7 +66,7 @@ def has_side_effect(fn: FunctionT) -> FunctionT:
 def pure(fn: FunctionT) -> FunctionT:
     """Declare that ``fn`` only computes its result, so that unused calls of it may be dropped."""
     _pure.add(fn)
-    _effectful.discard(fn)
+    effectful.discard(fn)
     return fn
 
 
@@ -81,12 +81,12 @@ def harmless(fn: FunctionT) -> FunctionT:
 
 def is_declared(fn: Any) -> bool:
     """Whether somebody has declared that calling ``fn`` has an effect, of whatever kind."""
-    return _is_in(fn, _effectful)
+    return _is_in(fn, effectful)
 
 
 def is_known(fn: Any) -> bool:
     """Whether somebody has declared what calling ``fn`` does."""
-    return any(_is_in(fn, declared) for declared in (_pure, _effectful, _harmless, CONTROL))
+    return any(_is_in(fn, declared) for declared in (_pure, effectful, _harmless, CONTROL))
 
 
 _RESHAPING = re.compile(r"(t|transpose|swapaxes|swapdims|squeeze|unsqueeze|resize|resize_as|set|as_strided)_|set_data")
@@ -131,7 +131,7 @@ def is_impure(node: Any, impure_random: bool = True) -> bool:
 
 def _function_effect(node: Any) -> Effect:
     target = node.target
-    if _is_in(target, _effectful):
+    if _is_in(target, effectful):
         return Effect.WRITE
     if _is_in(target, CONTROL):
         return _control_effect(node)

@@ -3,9 +3,9 @@
 A graph or a captured torch program comes in, is changed in place and returned. ``y.add_(z)`` becomes ``y + z`` in the
 dtype of ``y``, ``y[i] = z`` becomes ``clew.with_item(y, i, z)``, and later uses of ``y`` and of its views use that;
 what a view is written with reaches the array behind it. Branches and loops return what they wrote into. Inputs and
-attributes are written once, by ``copy_`` right before the program returns, under a guard that they share no memory.
-``remaining_writes`` lists what is left: those, and writes that nothing new can stand for (``storages.py`` says why),
-which stay as they were.
+attributes are written once, by ``copy_`` right before the program sets other state and returns, under a guard that they
+share no memory. ``remaining_writes`` lists what is left: those, and writes that nothing new can stand for
+(``storages.py`` says why), which stay as they were.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from clew.frameworks.torch.functional_writes import apart
 from clew.ir.arguments import all_nodes, map_arg
 from clew.ir.control_flow import Branch, Loop, control_of, give_values, inputs_of, output_of, returned
-from clew.ir.effects import sets_state
+from clew.ir.effects import FIRST_WRITE, sets_state
 from clew.ir.graph import Graph
 from clew.ir.guards import Attribute, Call, Guard
 from clew.ir.guests import package_of
@@ -68,8 +68,9 @@ def remaining_writes(program: Any) -> list[Remaining]:
     """The writes that a program still has, in branches and loops too, but for the last ones into inputs and attributes.
 
     An empty list is the promise that every other node only computes: ``copy_`` into an input or attribute stands right
-    before the output, and what is written is never read again. Calls of layers that keep statistics, of functions that
-    nobody vouched for and assignments of attributes are no writes into arrays, and are not listed.
+    before other state is set and the output, and what is written is never read again. Calls of layers that keep
+    statistics, of functions that nobody vouched for and assignments of attributes are no writes into arrays: they are
+    not listed.
     """
     graph = graph_in(program)
     with opened(program) as graphs:
@@ -96,6 +97,19 @@ def _reasons(storages: Storages) -> dict[Node, str]:
         for body in inner.bodies:
             found |= _reasons(body)
     return {node: reason or "the program was not functionalised" for node, reason in found.items()}
+
+
+def _begin_of_state(output: Node, values: list[Node]) -> Node:
+    """Where a graph begins to write state other than arrays, which a call that raises before must leave as it is; the
+    end of the graph if it writes none, or computes these values only then."""
+    waiting, node = set(values), output
+    while node.prev.op != "root":
+        node = node.prev
+        if node in waiting:
+            return output
+        if node.meta.get(FIRST_WRITE):
+            return node
+    return output
 
 
 def _last_writes(graph: Graph) -> Iterator[Node]:
@@ -262,12 +276,12 @@ class _Rewriting:
 
     def _output(self, node: Node) -> None:
         """Write into what is outside, which is then returned itself; bodies return new values instead."""
+        last = [pair for pair in self.current.items() if pair[0].outside and pair[1] is not pair[0].base]
+        with self.graph.inserting_before(_begin_of_state(node, [value for _, value in last])):
+            for storage, value in last if not self.storages.is_body else ():
+                made = self.graph.call_method("copy_", (storage.base, value))
+                made.source, made.value_type = value.source, storage.base.value_type
         with self.graph.inserting_before(node):
-            if not self.storages.is_body:
-                for storage, value in self.current.items():
-                    if storage.outside and value is not storage.base:
-                        made = self.graph.call_method("copy_", (storage.base, value))
-                        made.source, made.value_type = value.source, storage.base.value_type
             node.args = map_arg(node.args, self._object)
 
     def _object(self, node: Node) -> Node:

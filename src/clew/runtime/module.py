@@ -104,11 +104,8 @@ class GraphModule(HoldsGraph, torch.nn.Module):
         base = base_class(cls)
         return super().__new__(type(GENERATED, (base,), {"__module__": base.__module__, GENERATED: True}))
 
-    def __init__(self, root: Any, graph: Graph, class_name: str | None = None) -> None:
+    def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule") -> None:
         super().__init__()
-        if class_name is None:
-            plain = not isinstance(root, torch.nn.Module) or type(root) is torch.nn.Module
-            class_name = "GraphModule" if plain else type(root).__name__
         _own_class(type(self)).__name__ = class_name
         if isinstance(root, torch.nn.Module):
             self.training = root.training

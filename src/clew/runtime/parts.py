@@ -138,8 +138,9 @@ class Part(torch.nn.Module):
     """Holds modules and tensors under the names that the original has for them; numbered ones by their numbers too."""
 
     def __getitem__(self, place: int) -> torch.nn.Module:
-        found = self._modules[str(place)]
-        assert found is not None
+        found = self._modules.get(str(place))
+        if found is None:
+            raise IndexError(f"there is no part {place}")  # which ends a walk over them
         return found
 
     def _get_name(self) -> str:

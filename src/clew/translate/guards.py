@@ -11,8 +11,9 @@ import operator
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from clew.ir.arguments import nested_graphs
 from clew.ir.graph import Graph
-from clew.ir.guards import Attribute, Call, Guard, guard, leaves_of, mapped, spelled
+from clew.ir.guards import Attribute, Call, Guard, guard, is_guard, leaves_of, mapped, spelled
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.translate.refusals import Refusal
@@ -78,6 +79,17 @@ def _all_guards(graph: Graph, inputs: dict[Node, Node], written: Graph, translat
     for one in graph.guards.entry:
         if one.kind in _CARRIED and not _is_about_original(one) and not set(_functions(one.subject)) & set(implied):
             yield from _carried(one, inputs, written, translator)
+
+
+def drop_implied(graph: Graph, implied: tuple[str, ...]) -> None:
+    """Erase guards inside of the program on what an input is: those of the translation say it at the entrance."""
+    for each in (graph, *nested_graphs(graph)):
+        for node in filter(is_guard, list(each.nodes)):
+            asked = node.args[0]
+            if isinstance(asked, Node) and getattr(asked.target, "__name__", "") in implied:
+                each.erase_node(node)
+                if not asked.users:
+                    each.erase_node(asked)
 
 
 def enter_guards(graph: Graph, implied: tuple[str, ...]) -> None:

@@ -31,7 +31,7 @@ from clew.ir.types import ArrayType
 from clew.passes.program import graph_in
 from clew.translate.check import Gone, check_example, compiled_difference, gone
 from clew.translate.equal_items import warn_of_equal_items
-from clew.translate.guards import enter_guards, entry_constants, entry_guards
+from clew.translate.guards import drop_implied, enter_guards, entry_constants, entry_guards
 from clew.translate.nests import stands_for
 from clew.translate.observed import observe
 from clew.translate.refusals import Refusal, error_of
@@ -152,6 +152,7 @@ def _attempt(program: Any, graph: Graph, knows: Any, target: Any, namespace: Any
         _without_attempts(prepared)
     constants: dict[str, Any] = {}
     refusals = knows.prepare(prepared, constants)
+    drop_implied(prepared, source.implied)
     if source.reads_calls:
         enter_guards(prepared, source.implied)
     shared = Program(source, namespace, prepared.owning_module, constants)

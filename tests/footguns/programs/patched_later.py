@@ -88,7 +88,7 @@ METHODS = {
 
 
 def _changed(name, body, change, undo=lambda: None, make=Holder):
-    @program(f"{name}_put_later", kind="changed_around")
+    @program(f"{name}_put_later", kind="patched_later")
     def _():
         held = make()
         return Case(
@@ -109,7 +109,7 @@ _changed("method_before_that_of_a_base", _factor, *_put(Heir, "factor", lambda s
 _changed("class_of_an_object", _factor, lambda held: setattr(held, "__class__", Other))
 
 
-@program("method_of_an_argument_put_later", kind="changed_around")
+@program("method_of_an_argument_put_later", kind="patched_later")
 def _():
     change, undo = _put(Holder, "factor", lambda self: 9)
     inputs = lambda: call(EXAMPLE.clone(), Holder())  # noqa: E731
@@ -142,7 +142,7 @@ PARTS = {
 
 
 def _of_part(name, change, way):
-    @program(f"{name}_put_later_{way}", kind="changed_around")
+    @program(f"{name}_put_later_{way}", kind="patched_later")
     def _():
         part = Inner()
         return Case(
@@ -158,7 +158,7 @@ for _name, _change in PARTS.items():
         _of_part(_name, _change, _way)
 
 
-@program("layer_that_is_walked_taken_away_later", kind="changed_around")
+@program("layer_that_is_walked_taken_away_later", kind="patched_later")
 def _():
     layers = nn.ModuleList([Inner(), Inner()])
     return Case(
@@ -173,14 +173,14 @@ def _scaled(x, by):
     return x * by
 
 
-@program("keyword_of_the_partial_itself_put_later", kind="changed_around")
+@program("keyword_of_the_partial_itself_put_later", kind="patched_later")
 def _():
     partial = functools.partial(_scaled, by=2)
     change = {"other 1": lambda fn: partial.keywords.update(by=9)}
     return Case(partial, example=_inputs, others=[_inputs] * 2, between=change)
 
 
-@program("all_of_a_partial_put_later", kind="changed_around")
+@program("all_of_a_partial_put_later", kind="patched_later")
 def _():
     partial = functools.partial(_scaled, by=2)
     state = (torch.sub, (), {"other": 1}, {})
@@ -188,7 +188,7 @@ def _():
     return Case(lambda x: partial(x), example=_inputs, others=[_inputs] * 2, between=change)
 
 
-@program("forward_of_a_container_put_later", kind="changed_around")
+@program("forward_of_a_container_put_later", kind="patched_later")
 def _():
     forward = nn.Sequential.forward
     return Case(

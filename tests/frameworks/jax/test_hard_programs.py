@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from types import SimpleNamespace
 from typing import Any
@@ -14,8 +15,7 @@ import clew
 from clew.frameworks.jax.types import kind_of
 from tests.frameworks.hard_programs import Judge, checked, lazily
 from tests.frameworks.jax.compare import bits
-from tests.frameworks.jax.hard import PROGRAMS
-from tests.frameworks.jax.hard.practice import UNTESTED
+from tests.frameworks.jax.hard import PROGRAMS, UNTESTED
 
 
 def difference(wanted: Any, got: Any) -> str:
@@ -48,10 +48,12 @@ def copied(value: Any) -> Any:
         return [copied(item) for item in value]
     if type(value) is dict:
         return {key: copied(item) for key, item in value.items()}
-    if isinstance(value, (numpy.ndarray, set)) or hasattr(value, "popleft"):
+    if isinstance(value, (numpy.ndarray, set, dict)) or hasattr(value, "popleft"):
         return value.copy()
     if isinstance(value, SimpleNamespace):
         return SimpleNamespace(**copied(vars(value)))
+    if dataclasses.is_dataclass(value) and not jax.tree_util.all_leaves([value]):
+        return type(value)(**{name: copied(part) for name, part in vars(value).items()})
     return value
 
 

@@ -54,8 +54,21 @@ def _records(program: Callable[..., Any], calls: list[Any], subject: Any) -> lis
         except Exception as error:  # noqa: BLE001 - an error of the program is its result
             result = (type(error).__name__, str(error))
         left = copy.deepcopy((result, arguments, _state(program)))
-        found.append((*left, np.random.get_state()[2], random.getstate()[1][-1]))
+        _write_into(result)
+        shared = copy.deepcopy((result, arguments, _state(program)))
+        found.append((*left, *shared, np.random.get_state()[2], random.getstate()[1][-1]))
     return found
+
+
+def _write_into(result: Any) -> None:
+    """Write into all arrays of a result: what shares memory with it changes, too."""
+    if isinstance(result, (list, tuple)):
+        for item in result:
+            _write_into(item)
+    elif isinstance(result, dict):
+        _write_into(list(result.values()))
+    elif type(result) is np.ndarray and result.flags.writeable and result.dtype.kind in "iufcb":
+        result += np.ones((), result.dtype) if result.dtype.kind != "b" else np.ones((), bool)
 
 
 def judge(program: Program, capture: Callable[..., Any]) -> list[str]:

@@ -43,6 +43,8 @@ def copied(value: Any) -> Any:
         return {key: copied(item) for key, item in value.items()}
     if isinstance(value, tf.Variable):
         return tf.convert_to_tensor(value)
+    if isinstance(value, tf.random.Generator):
+        return tf.convert_to_tensor(value.state)
     return value.copy() if isinstance(value, numpy.ndarray) else value
 
 

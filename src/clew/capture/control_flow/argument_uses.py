@@ -30,6 +30,8 @@ class Asked:
     def __init__(self) -> None:
         self.optional: set[str] = set()
         """What is compared with None."""
+        self.falsy: set[str] = set()
+        """What is asked for its truth, so that None may stand for nothing."""
         self.texts: dict[str, list[str]] = {}
         """With which texts a name is compared."""
         self.only_compared: frozenset[str] = frozenset()
@@ -46,6 +48,7 @@ class Asked:
     def add(self, other: Asked) -> None:
         """Take in what another function asks."""
         self.optional |= other.optional
+        self.falsy |= other.falsy
         for name, texts in other.texts.items():
             known = self.texts.setdefault(name, [])
             known += [text for text in texts if text not in known]
@@ -101,6 +104,12 @@ class _Look:
             operands = [node.left, *node.comparators]
             for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
                 self._compare(operator, left, right)
+        elif isinstance(node, (ast.If, ast.IfExp)):
+            self.asked.falsy |= {*_name(node.test)}
+        elif isinstance(node, ast.BoolOp):
+            self.asked.falsy |= {name for value in node.values for name in _name(value)}
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            self.asked.falsy |= {*_name(node.operand)}
         elif isinstance(node, ast.Match):
             texts = [
                 one.value for case in node.cases for one in ast.walk(case.pattern) if isinstance(one, ast.Constant)

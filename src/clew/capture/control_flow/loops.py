@@ -384,7 +384,7 @@ class Loop:
         assert self.items is not None
         node = piece.paths.graph.create_node("placeholder", _target_of(self.body))
         piece.inputs.append(node)
-        return self.pieces.recorder.result(self.items.example, node)
+        return self.recorder.result(self.recorder.apart(self.items.example), node)
 
     def _asking(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A round that asks first what the variables hold that may be a constant or an array."""

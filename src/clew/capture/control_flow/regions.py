@@ -223,7 +223,8 @@ class Regions:
             recorder.paths is not None
             and recorder.open
             and not recorder.depth
-            and not (recorder.bodies.is_in_function or recorder.identity.is_asked)
+            and (recorder.branches_in_functions or not recorder.bodies.is_in_function)
+            and not recorder.identity.is_asked
         )
 
     def _snapshot(self, site: ConstructSite) -> Snapshot:
@@ -490,11 +491,12 @@ class Regions:
         opened = type(iterable) is range and site in self.progress.opened
         return isinstance(iterable, Iteration) or is_dynamic or opened
 
-    def is_reduced(self, number: int, kind: str, function: Any, iterable: Any) -> bool:
-        """Whether ``sum`` or its like over this is a loop of the graph; of numbers, ``max`` and ``min`` are calls."""
+    def is_reduced(self, number: int, kind: str, function: Any, iterable: Any, is_whole: bool = False) -> bool:
+        """Whether ``sum`` or its like over this is a loop of the graph; ``max`` and ``min`` of a ``whole`` list of
+        numbers are calls."""
         is_list = isinstance(iterable, (ListProxy, TupleProxy))
         items = list(self.recorder.concrete(iterable)) if is_list and self._is_on() else []
-        is_call = bool(items) and kind in ("max", "min") and all(type(item) in (int, float) for item in items)
+        is_call = is_whole and kind in ("max", "min") and {type(item) for item in items} in ({int}, {float})
         return is_own(function, kind) and not is_call and self.is_open_ended(number, iterable)
 
     def give_up(self, number: int, why: str) -> None:
@@ -517,7 +519,7 @@ class Regions:
         node = self.recorder.resolve(iterable.place)
         found = self.recorder.create(list, (node,))
         self.recorder.guard(self.recorder.create(len, (found,)), len(iterable.items))
-        return self.recorder.result(iterable.items, found)
+        return self.recorder.result(self.recorder.apart(iterable.items), found)
 
     def _walk_of(self, numbers: range, example: Any = None) -> Iteration:
         """A range of plain numbers as what a node walks."""
@@ -535,6 +537,10 @@ class Regions:
             return True
         self._begun.add(site)
         return bool(self.recorder.truth(node, True, is_data=True, is_fixed=True))
+
+    def _first_of(self, example: Any, node: Node) -> Any:
+        """The first item of a list that a node gives."""
+        return self.recorder.result(self.recorder.apart(example), self.recorder.create(first_item, (node,)))
 
     def loop_over(
         self,
@@ -573,7 +579,7 @@ class Regions:
             if not self._has_items(site, self.recorder.create(has_items, (node,))):
                 return outcome
             try:
-                is_over = outcome.take(body(self.recorder.result(example, self.recorder.create(first_item, (node,)))))
+                is_over = outcome.take(body(self._first_of(example, node)))
             except CaptureError as error:  # it may be that the items were taken out before
                 raise Abandon(site, one_line(error)) from error
             if is_over:

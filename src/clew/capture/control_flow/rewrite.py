@@ -589,19 +589,20 @@ class BodyWriter(ast.NodeTransformer):
             sides: list[list[ast.stmt]] = [[*keep, stop], [ast.Pass()]]
             return sides[0] if kind == "next" else [ast.If(value, *(sides if kind == "any" else sides[::-1]))]
 
-        plain = copy_of(items)
+        plainly: ast.expr = ast.Constant(None)
         function: ast.expr = _load(kind)
         if merges:
             self.shared.add(step)
             parts = [self.visit(node.func), self.visit(node.args[0]), ast.Constant(step)]
             function = ast.Tuple(parts, ast.Load())
         if isinstance(items, ast.GeneratorExp):
+            plain = copy_of(items)
             source = _iterated(self.visit(items.generators[0].iter))
             plain.generators[0].iter = _load(f"{OWN}items")
+            plainly = ast.Lambda(bare(None), plain)
+            plainly.args.args.append(ast.arg(f"{OWN}items"))
         else:
-            source, plain = _iterated(self.visit(items)), _load(f"{OWN}items")
-        plainly = ast.Lambda(bare(None), plain)
-        plainly.args.args.append(ast.arg(f"{OWN}items"))
+            source = _iterated(self.visit(items))
         each = self._each(number, found, items if is_walk else node, use)
         start = [self.visit(one) for one in start]
         names = [ast.Constant(number), ast.Constant(kind), ast.Constant(found)]

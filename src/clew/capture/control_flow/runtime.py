@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from clew.capture.recording.list_proxies import ListProxy
+from clew.capture.recording.list_proxies import ListProxy, extreme
 from clew.capture.state.snapshot import cells_of
 from clew.errors import CaptureError
 
@@ -46,6 +46,13 @@ def before_guard(recorder: Recorder, is_on_data: bool) -> None:
     regions = current.get()
     if regions is not None and regions.recorder is recorder:
         regions.before_guard(is_on_data)
+
+
+def before_question(recorder: Recorder) -> None:
+    """A function that was handed to another one asks for the truth of a value: perhaps it can be rewritten."""
+    regions = current.get()
+    if regions is not None and regions.recorder is recorder:
+        regions.before_question()
 
 
 def before_fact(recorder: Recorder) -> None:
@@ -88,6 +95,12 @@ def is_own(function: Any, kind: str) -> bool:
     """Whether a function is Python's own of this name, or what stands for it during a capture."""
     original = functools.reduce if kind == "reduce" else getattr(builtins, kind)
     return function is original or str(getattr(function, "__module__", "")).startswith("clew.")
+
+
+def _plain(regions: Regions | None, plainly: Callable[[Any], Any] | None, iterable: Any) -> Any:
+    """What ``sum`` or its like walks by itself."""
+    items = iterable if regions is None else regions.walked(iterable)
+    return items if plainly is None else plainly(items)
 
 
 def _said_of_nothing(function: Any) -> str:
@@ -160,14 +173,18 @@ class Runtime:
         self, number: int, kind: str, name: str, function: Any, iterable: Any, each: Any, plainly: Any, *start: Any
     ) -> Any:
         """``sum(...)`` and its like; ``each`` keeps what was found so far in the variable of this name, ``plainly``
-        gives what the function itself would walk. Of ``functools.reduce`` the ``function`` is a tuple: itself, what it
-        calls in each round, and the name of the variable by which ``each`` does."""
+        gives what the function itself would walk, if it is another thing. Of ``functools.reduce`` the ``function`` is
+        a tuple: itself, what it calls in each round, and the name of the variable by which ``each`` does."""
         if kind == "reduce":
             return self._reduced_by(number, name, function, iterable, each, plainly, *start)
         regions = current.get()
-        if regions is None or not regions.is_reduced(number, kind, function, iterable):
+        if regions is None or not regions.is_reduced(number, kind, function, iterable, plainly is None):
+            is_extreme = plainly is None and kind in ("max", "min") and is_own(function, kind)
+            found = extreme(getattr(builtins, kind), iterable) if is_extreme else None
+            if found is not None:
+                return found
             with unrolled(regions, number, iterable if is_own(function, kind) else ()):
-                return function(plainly(iterable if regions is None else regions.walked(iterable)), *start)
+                return function(_plain(regions, plainly, iterable), *start)
         place = cells_of(each)[name]
         place.cell_contents = start[0] if start else _BEGINNINGS[kind]
         self.for_(number, iterable, each, ((name,), (name,), (name,), ()), False)
@@ -184,7 +201,7 @@ class Runtime:
         begins_with_none = start == (None,)
         if regions is None or begins_with_none or not regions.is_reduced(number, "reduce", function, iterable):
             with unrolled(regions, number, iterable if is_own(function, "reduce") else ()):
-                return function(step, plainly(iterable if regions is None else regions.walked(iterable)), *start)
+                return function(step, _plain(regions, plainly, iterable), *start)
         cells = cells_of(each)
         cells[step_name].cell_contents, cells[name].cell_contents = step, start[0] if start else None
         self.for_(number, iterable, each, ((name,), (name,), (name,), ()), False)

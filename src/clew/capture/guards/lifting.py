@@ -578,8 +578,7 @@ class Dependence:
         branch = self._around.get(node.graph)
         if branch is None:
             return None if self._bodies is None else self._bodies.outer(node)
-        places = [one for one in node.graph.nodes if one.op == "placeholder"]
-        outer = branch.operands[places.index(node)]
+        outer = branch.operands[_place_among_inputs(node)]
         return outer if isinstance(outer, Node) else None
 
     def branch_of(self, node: Node) -> Branch | None:
@@ -603,3 +602,12 @@ class Dependence:
         for body in branch.bodies:
             found += [end[place] for end in ends_of(body) if isinstance(end, tuple) and place < len(end)]
         return [one for one in found if one is not None]
+
+
+def _place_among_inputs(parameter: Node) -> int:
+    """How many parameters of a body come before this one."""
+    place, before = 0, parameter._prev
+    while before is not parameter.graph._root:
+        place += before.op == "placeholder"
+        before = before._prev
+    return place

@@ -104,6 +104,9 @@ Size = int | Expression
 
 def atoms_of(monomial: Monomial) -> list[Atom]:
     """The factors of a product, in the order in which they were met."""
+    if len(monomial) == 1:
+        ((only, count),) = monomial
+        return [only] * count
     return [atom for atom, power in sorted(monomial, key=lambda one: one[0].number) for _ in range(power)]
 
 
@@ -117,9 +120,10 @@ def as_symbol(size: Size) -> Symbol | None:
     if isinstance(size, int) or len(size.terms) != 1:
         return None
     ((monomial, factor),) = size.terms.items()
-    atoms = atoms_of(monomial)
-    only = atoms[0] if factor == 1 and len(atoms) == 1 else None
-    return only if isinstance(only, Symbol) else None
+    if factor != 1 or len(monomial) != 1:
+        return None
+    ((only, power),) = monomial
+    return only if power == 1 and isinstance(only, Symbol) else None
 
 
 def symbols_of(size: Size) -> Iterator[Symbol]:

@@ -14,7 +14,7 @@ import logging
 import operator
 import threading
 import weakref
-from collections.abc import Callable, Collection, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any, Generic, TypeVar
 
@@ -105,12 +105,12 @@ class GuardsOfRun(Generic[RecorderT]):
                 same = self.graph.call_function(operator.is_, (home, node))
                 self._require(same, True, f"{expression_of(home)} is {expression_of(node)}")
 
-    def _different_objects(self, arrays: Iterable[tuple[Any, Any]], what: str = "arrays") -> None:
+    def _different_objects(self, arrays: Iterable[tuple[Any, Any]], what: str = "arrays among the arguments") -> None:
         """A program that compares objects was shown different ones, and must be again."""
         nodes = {id(array): self.recorder.resolve(place) for array, place in arrays}
         if len(nodes) > 1:
             different = self.graph.call_function(are_distinct, tuple(nodes.values()))
-            self._require(different, True, f"the {what} among the arguments are different objects")
+            self._require(different, True, f"the {what} are different objects")
 
 
 class VariableGuards:
@@ -233,6 +233,13 @@ def _place(variable: Variable) -> tuple[int, str, str]:
     return id(variable.root.holder), variable.root.name, repr(variable)
 
 
+def _bases(variable: Variable) -> Iterator[Variable]:
+    """The variables in whose values one is found."""
+    while variable.base is not variable:
+        variable = variable.base
+        yield variable
+
+
 def own_code(
     around: Surroundings, inputs: Inputs, state: State, executed: list[CodeType], modules: Iterable[type]
 ) -> tuple[Guard, ...]:
@@ -284,13 +291,17 @@ def values_only_read(
     owned = [group for group in state._groups if group.owner is not None and not group.is_inner]
     owners = {(id(group.owner), name): group for group in owned for name in group.before}
     found = []
-    for variable in [node.args[0] for node in graph.nodes if node.target is require_variable]:
+    guarded: list[Variable] = [node.args[0] for node in graph.nodes if node.target is require_variable]
+    whole = set(map(_place, guarded))
+    for variable in guarded:
         root = variable.root
+        if any(_place(base) in whole for base in _bases(variable)):
+            continue  # it enters with what holds it, or nothing there may change
         group = owners.get((id(variable.holder), variable.name)) if variable is root else None
         is_number = type(variable.expected) in (int, float)
         if around.is_of_library(root.holder, root.name) or (group is not None and is_of_library(type(group.owner))):
             continue
-        if is_number and (variable is root or variable.way in (ATTRIBUTE, ITEM)):
+        if is_number and (not isinstance(variable, Item) or variable.way in (ATTRIBUTE, ITEM)):
             is_whole = type(variable.expected) is int  # such are mostly sizes and numbers of rounds
             takes = not is_whole or (dynamic and group is None)
         elif is_array(variable.expected):

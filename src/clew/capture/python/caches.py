@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import CellType, CodeType, FrameType, FunctionType, ModuleType
@@ -143,7 +144,12 @@ def _reporting(cached: Any, current: Current) -> Callable[..., Any]:
 
     for name in ("cache_info", "cache_clear", "cache_parameters"):
         setattr(call, name, _refusing(cached, getattr(cached, name), current))
+    _proxies.add(call)
     return call
+
+
+_proxies: weakref.WeakSet[Any] = weakref.WeakSet()
+"""All replacements, which have what they stand for in a closure, too."""
 
 
 def _refusing(cached: Any, original: Callable[..., Any], current: Current) -> Callable[..., Any]:
@@ -242,7 +248,7 @@ def _spelled(code: CodeType) -> frozenset[str]:
 def _in_closure(patches: Patches, value: Any, make: Callable[[Any], Any]) -> None:
     """A decorator of the user's may keep the cached function in a variable of its own."""
     inner = value if type(value) is FunctionType else getattr(value, "__func__", None)
-    if type(inner) is not FunctionType or inner.__closure__ is None:
+    if type(inner) is not FunctionType or inner.__closure__ is None or inner in _proxies:
         return
     for cell in inner.__closure__:
         held = _contents(cell)

@@ -8,23 +8,42 @@ from __future__ import annotations
 
 import datetime
 import functools
+import os
 import sys
 import time
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from types import CodeType, FunctionType
 from typing import Any
+
+try:
+    import resource
+except ImportError:  # there is none on Windows
+    resource = None  # type: ignore[assignment]
 
 from clew.capture.bytecode.statements import is_only_shown
 from clew.capture.patches import Patches
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import current, own_listener
 from clew.capture.python.random_numbers import DRAWS
+from clew.capture.recording.recorder import Scalar
+from clew.capture.state.containers import CHANGING
 from clew.ir.effects import pure
-from clew.ir.source import user_frame
+from clew.ir.source import is_installed, user_frame
 
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 _CALENDAR = {"localtime": 0, "gmtime": 0, "ctime": 0, "asctime": 0, "strftime": 1}
 """Functions that take a time, each with the place of that argument."""
+_OF_THE_SYSTEM = [
+    (time, "clock_gettime"),
+    (time, "clock_gettime_ns"),
+    (os, "times"),
+    (os, "getloadavg"),
+    (os, "statvfs"),
+]
+_OF_THE_SYSTEM += [] if resource is None else [(resource, "getrusage")]
+_NOW, _AT = ("now", "utcnow", "today"), ("fromtimestamp", "utcfromtimestamp", "fromordinal")
+_DATES, _TEXTS_OF_NOW = frozenset({"datetime64"}), frozenset({"now", "today"})
 _TODAY, _ANOTHER = "the date of today", "it is another one at another call"
 
 
@@ -35,6 +54,11 @@ def clock(name: str) -> Any:
 
 
 DRAWS.append(clock)
+CHANGING.update(
+    getattr(kind, name) for kind in (datetime.datetime, datetime.date) for name in _NOW if hasattr(kind, name)
+)
+CHANGING.update(getattr(time, name + suffix) for name in _CLOCKS for suffix in ("", "_ns"))
+CHANGING.update(getattr(home, name) for home, name in _OF_THE_SYSTEM if hasattr(home, name))
 
 
 def install(patches: Patches) -> None:
@@ -44,6 +68,9 @@ def install(patches: Patches) -> None:
     patches.in_dict(vars(timeit), "default_timer", noted(functools.partial(_reading, name="perf_counter")))
     for name, place in _CALENDAR.items():
         patches.in_dict(vars(time), name, noted(functools.partial(_dating, place=place)))
+    for home, name in _OF_THE_SYSTEM:
+        if hasattr(home, name):
+            patches.in_dict(vars(home), name, noted(_refusing, changes=True))
     for kind in (datetime.datetime, datetime.date):
         patches.in_dict(vars(datetime), kind.__name__, noted(_calendar))
 
@@ -53,6 +80,17 @@ def _reading(original: Callable[[], Any], name: str) -> Callable[[], Any]:
     def read() -> Any:
         listener = own_listener()
         return original() if listener is None else listener.clock(name, original())
+
+    return read
+
+
+def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def read(*args: Any) -> Any:
+        listener = own_listener()
+        if listener is not None:
+            raise listener.refusal(f"what the system tells by {original.__name__}()", _ANOTHER)
+        return original(*args)
 
     return read
 
@@ -105,4 +143,33 @@ def _calendar(original: Any) -> Any:
 
         return read
 
-    return ClassProxy(original, {name: now(name) for name in ("now", "utcnow", "today") if hasattr(original, name)})
+    def at_a_time(name: str) -> Callable[..., Any]:
+        def make(*args: Any, **kwargs: Any) -> Any:
+            return getattr(original, name)(*map(_told, args), **{key: _told(value) for key, value in kwargs.items()})
+
+        return make
+
+    replaced = {name: now(name) for name in _NOW if hasattr(original, name)}
+    return ClassProxy(original, replaced | {name: at_a_time(name) for name in _AT if hasattr(original, name)})
+
+
+def names_today(functions: Iterable[FunctionType]) -> bool:
+    """Whether code of a program makes a date out of the text "now" or "today"."""
+    codes = [one.__code__ for one in functions if not is_installed(one.__code__)]
+    return any(_DATES & {*code.co_names, *_texts(code)} and _TEXTS_OF_NOW & _texts(code) for code in codes)
+
+
+def _texts(code: CodeType) -> set[str]:
+    """The texts in code, those of functions inside of it too."""
+    inner = [_texts(one) for one in code.co_consts if isinstance(one, CodeType)]
+    return {one for one in code.co_consts if type(one) is str}.union(*inner)
+
+
+def _told(value: Any) -> Any:
+    """A number of which a date is made, which is relied on; one that a clock gives is another one at another call."""
+    if not issubclass(type(value), Scalar):
+        return value
+    node, listener = value.recorder.resolve(value.place), current()
+    if listener is not None and any(one.target is clock for one in (node, *node.all_input_nodes)):
+        raise listener.refusal(_TODAY, _ANOTHER)
+    return (int if isinstance(value.plain, int) else float)(value)

@@ -13,18 +13,22 @@ import builtins
 import functools
 import hashlib
 import io
+import linecache
 import os
+import sqlite3
 import stat
 import sys
 import sysconfig
+import tokenize
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
 from clew.capture.patches import Patches
+from clew.capture.python import imported_names
 from clew.capture.python.callers import asking_frame, is_importing, is_of_program, is_of_python
 from clew.capture.python.imported_names import noted
-from clew.capture.python.listener import Listener, asked_listener, current
+from clew.capture.python.listener import Listener, asked_listener, current, own_listener
 from clew.capture.state.containers import ACTING
 from clew.errors import CaptureError
 from clew.ir.effects import pure
@@ -62,6 +66,8 @@ _KIND_ONLY = frozenset("exists isfile isdir is_file is_dir".split())
 """Functions of Python's library that keep nothing else of what the system tells."""
 _MOST_BYTES = 1 << 26
 _CODE = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
+_OTHER_NAMES = {"_builtin_open": builtins.open, "bltn_open": builtins.open}
+"""Names under which modules of Python's library keep what it does with files."""
 _open, _stat, _lstat, _scandir, _getcwd = io.open, os.stat, os.lstat, os.scandir, os.getcwd
 """As they are outside of captures."""
 
@@ -112,6 +118,11 @@ def install(patches: Patches) -> None:
         patches.in_dict(vars(home), "open", noted(_opening, True))
         patches.in_dict(vars(home), "FileIO", _file_class)
     patches.in_dict(vars(os), "open", noted(_opening, True))
+    for name, original in _OTHER_NAMES.items():
+        imported_names.also_named(name, original)
+    for home, name in ((linecache, "getline"), (linecache, "getlines"), (tokenize, "open")):
+        patches.in_dict(vars(home), name, noted(_asking_for_lines))
+    patches.in_dict(vars(sqlite3), "connect", noted(functools.partial(refusing, what="a data base")))
     for name in _PLACES:
         patches.in_dict(vars(os), name, noted(_asking_for_status))
     for name in _FOLDERS:
@@ -226,6 +237,20 @@ def _only_asks_for_kind(frame: FrameType | None) -> bool:
     return False
 
 
+def _asking_for_lines(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Lines of a file, by means that Python reads code with: what else reads code by them is none of the program's."""
+
+    @functools.wraps(original)
+    def ask(filename: Any, *args: Any, **kwargs: Any) -> Any:
+        listener = own_listener()
+        if listener is not None:
+            place = _absolute(filename)
+            listener.note(file_contents, (place,), f"the file {place} holds what it held")
+        return original(filename, *args, **kwargs)
+
+    return ask
+
+
 def _asking_for_entries(original: Callable[..., Any]) -> Callable[..., Any]:
     """A question of the system about all files of a folder."""
 
@@ -264,12 +289,14 @@ class OpenFiles:
                 file.truncate()
 
 
-def refuse_acting_functions(functions: Iterable[Any]) -> None:
-    """Raise for a function that acts on the outside and is held where it cannot be replaced."""
+def refuse_held(functions: Iterable[Any], where: str) -> None:
+    """Raise for a function that acts on the outside, or asks it, and is held where it cannot be replaced."""
     found = next(iter(functions), None)
     if found is not None:
+        does = "acts on the world outside" if found in ACTING else "gives another value at each call"
         raise CaptureError(
-            f"the program holds {found.__name__}, which acts on the world outside, in a container or an attribute",
+            f"the program holds {found.__qualname__}, which {does}, in a container or an attribute",
+            where=where,
             why="the capture could neither record nor refuse a call of it",
-            fixes=(f"call {found.__module__}.{found.__name__} by its name",),
+            fixes=(f"call {found.__qualname__} by its name",),
         )

@@ -41,6 +41,16 @@ def noted(make: Make, everywhere: bool = False, changes: bool = False) -> Make:
     return make_and_note
 
 
+def also_named(name: str, original: Any) -> None:
+    """What matters everywhere stands under this name in some modules."""
+    _everywhere[name] = original
+
+
+def is_noted(value: Any) -> bool:
+    """Whether a value is replaced wherever a name leads to it."""
+    return id(value) in _replacements and any(value is held for held in _replacements[id(value)])
+
+
 def gives_another(value: Any) -> bool:
     """Whether a function is one that gives another value at each call."""
     return _changing.get(id(value)) is value
@@ -122,11 +132,7 @@ _importers = _Importers()
 def _importing(module: Any) -> list[tuple[dict[str, Any], str]]:
     names: Any = getattr(module, "__dict__", None)
     known = names.keys() & _everywhere.keys() if type(names) is dict else ()
-    return [(names, name) for name in known if _is_noted(names[name])]
-
-
-def _is_noted(value: Any) -> bool:
-    return id(value) in _replacements and any(value is held for held in _replacements[id(value)])
+    return [(names, name) for name in known if is_noted(names[name])]
 
 
 def _replacement(original: Any) -> Any:

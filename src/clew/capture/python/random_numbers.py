@@ -23,6 +23,7 @@ from clew.capture.python.callers import is_importing, line_of_program
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import current
 from clew.capture.recording.recorder import Scalar
+from clew.capture.state.containers import CHANGING
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 
@@ -112,9 +113,9 @@ def _choice(
 def _choices(
     recorder: ExampleRecorder, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Several of some items: their places are drawn in the same way."""
+    """Several of some items: their places are drawn in the same way. How many is a plain number: a list comes out."""
     items = args[0] if args else kwargs.get("population", ())
-    rest = {name: value for name, value in kwargs.items() if name != "population"}
+    rest = {name: int(value) if name == "k" else value for name, value in kwargs.items() if name != "population"}
     given = [part for value in (*args[1:], *rest.values()) for part in (value if isinstance(value, list) else [value])]
     if not len(items) or not all(map(_is_number, given)):
         return original(*args, **kwargs)
@@ -200,13 +201,15 @@ def _refusal(what: str) -> CaptureError:
 # ---- what is replaced ------------------------------------------------------------------------------------------------
 
 _REPLACED = tuple(recorders())
+_ENTROPY = ((os, "urandom"), (os, "getrandom"), (random, "_urandom"), (uuid, "uuid1"), (uuid, "uuid4"))
+CHANGING.update(getattr(home, name) for home, name in _ENTROPY if hasattr(home, name))
 
 
 def install(patches: Patches) -> None:
     """Let draws from the stream behind ``random``, and sources of entropy, report to the listener."""
     for name in _REPLACED:
         patches.in_dict(vars(random), name, noted(functools.partial(_of_module, name=name), changes=True))
-    for home, name in ((os, "urandom"), (os, "getrandom"), (random, "_urandom"), (uuid, "uuid1"), (uuid, "uuid4")):
+    for home, name in _ENTROPY:
         if hasattr(home, name):
             patches.in_dict(vars(home), name, noted(_refusing, changes=True))
     patches.on_class(random.Random, "__init__", _seeding)

@@ -15,9 +15,10 @@ from clew.capture.bytecode.statements import is_redirected
 from clew.capture.patches import Patches, Stock
 from clew.capture.python import clocks, files, imported_names, printing, random_numbers, system
 from clew.capture.python.callers import is_of_program
-from clew.capture.python.listener import Listener, listening
+from clew.capture.python.listener import CHANGES, Listener, listening
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.opaque_calls import CannotFollow
+from clew.capture.state.containers import CHANGING
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.ir.source import is_installed
@@ -56,6 +57,13 @@ def install_in(patches: Patches, surroundings: Surroundings, attributes: Iterabl
 def hearing(listener: Listener, surroundings: Surroundings) -> Iterator[None]:
     """Tell a listener of what happens inside; what it could not be told of is refused, or guarded as it is now."""
     _check_held(surroundings)
+    if surroundings.derived(clocks.names_today):
+        raise CaptureError(
+            "the program makes a date of the text of now",
+            where=surroundings.line_naming("datetime64"),
+            why=CHANGES,
+            fixes=("pass the date as an argument",),
+        )
     if surroundings.derived(_ask_for_arguments):
         listener.note(system.process_fact, ("sys.argv",), "sys.argv is unchanged")
     if surroundings.held(system.is_decimal):
@@ -73,16 +81,32 @@ def _ask_for_arguments(functions: Iterable[FunctionType]) -> bool:
 def _check_held(surroundings: Surroundings) -> None:
     """Clocks and draws are replaced by name, which does not reach one that stands in a container."""
     for holder, name, value in surroundings.found:
+        if _is_out_of_reach(value) and not surroundings.is_of_library(holder, name):
+            raise _cannot_replace(value, f"as {name!r}", surroundings.line_naming(name))
         if type(value) not in _CONTAINERS or len(value) > _MOST_ITEMS or surroundings.is_of_library(holder, name):
             continue
         for one in value.values() if type(value) is dict else value:
             if type(one) in _FUNCTIONS and imported_names.gives_another(one):
-                raise CaptureError(
-                    f"the program holds {one.__qualname__}, which gives another value at each call, in {name!r}",
-                    where=surroundings.line_naming(name),
-                    why="the capture could neither record nor refuse a call of it",
-                    fixes=(f"call {one.__qualname__} by its name",),
-                )
+                raise _cannot_replace(one, f"in {name!r}", surroundings.line_naming(name))
+    for kind, name in surroundings.builtins_in_classes():
+        value = imported_names.held_by_class(vars(kind).get(name))
+        if _is_out_of_reach(value):
+            where = surroundings.line_naming(name) or surroundings.line_naming("")
+            raise _cannot_replace(value, f"as {kind.__name__}.{name}", where)
+
+
+def _is_out_of_reach(value: Any) -> bool:
+    """Whether a value is a function that gives another value at each call, and no name leads to its replacement."""
+    return type(value) is BuiltinFunctionType and value in CHANGING and not imported_names.is_noted(value)
+
+
+def _cannot_replace(function: Any, place: str, where: str) -> CaptureError:
+    return CaptureError(
+        f"the program holds {function.__qualname__}, which gives another value at each call, {place}",
+        where=where,
+        why="the capture could neither record nor refuse a call of it",
+        fixes=(f"call {function.__qualname__} by its name",),
+    )
 
 
 def _with_functions_as_defaults(functions: Iterable[FunctionType]) -> list[FunctionType]:

@@ -84,6 +84,8 @@ class Tried(Protocol):
     """How many arrays were tried in vain, by the name of the argument."""
     impossible: set[tuple[str, str]]
     """Names of arguments, and kinds that the program cannot be run with."""
+    left: dict[Any, Any]
+    """What a run has left in places that it has changed, by their keys."""
 
 
 class Choice:
@@ -122,6 +124,9 @@ class Kinds(Protocol):
 
     def own_array_kind(self, value: Any) -> Kind | None:
         """The kind of an array that the example gives."""
+
+    def kind_left(self, value: Any) -> Kind | None:
+        """The kind of what a run has left where nothing was, with a value to run with; None if it is not followed."""
 
     def entered(self, value: Any, place: Any) -> Any:
         """The proxy of a number or an array."""
@@ -205,7 +210,8 @@ class Choices:
             return FLAGS
         if not self.guesses and type(value) is not str:
             return []
-        is_optional = self.guesses and name in self.asked().optional
+        asked = self.asked()
+        is_optional = self.guesses and (name in asked.optional or (value is None and name in asked.falsy))
         none = [NONE] if is_optional else []
         if value is None and is_optional:
             array = self.kinds.array_kind(name, self.tried.guesses.get(name, 0))
@@ -235,6 +241,15 @@ class Choices:
         texts = self.asked().texts.get(name, [])[:_MOST_TEXTS]
         return [Kind(repr(text), is_text, (text,), text) for text in texts]
 
+    def kind_left(self, slot: Any) -> Kind | None:
+        """The kind of what an earlier run has left in a place that was None, if the program asks that of some place:
+        all are None at the first call, and none is later."""
+        if self.recorder.identity.is_asked or slot.key not in self.tried.left:
+            return None
+        kind = self.kinds.kind_left(self.tried.left[slot.key])
+        is_asked = any(name in self.asked().optional for _, name in self.tried.left)
+        return kind if kind is not None and is_asked and self._is_possible(slot.label, kind) else None
+
     # ---- one run -------------------------------------------------------------------------------------------------
 
     def decide(self) -> dict[int, Any]:
@@ -257,13 +272,14 @@ class Choices:
             one.chosen = one.kinds[-1]
             # a guard at the entrance says that it is one of these texts, or a flag
             is_known = one.kinds[0].test is operator.eq or one.kinds[0].is_flag()
-            one.marker = None if is_known else self._required(one.chosen, node)
+            one.marker = None if is_known else self.required(one.chosen, node)
         if not one.chosen.is_entered():
             return one.chosen.value
-        one.marker = one.marker or self._required(one.chosen, node)
-        return self.kinds.entered(one.chosen.value, one.place)
+        one.marker = one.marker or self.required(one.chosen, node)
+        return self.kinds.entered(one.chosen.value, one.node)  # of which facts are read on this path alone
 
-    def _required(self, kind: Kind, node: Node) -> Node:
+    def required(self, kind: Kind, node: Node) -> Node:
+        """A guard that a value is of a kind."""
         asked = self.recorder.create(kind.test, (node, *kind.arguments))
         told = kind.label if kind.arguments else f"{'an' if kind.label == 'array' else 'a'} {kind.label}"
         return self.recorder.create(notes.require, (asked, True, f"{expression_of(node)} is {told}"))

@@ -85,6 +85,14 @@ class ExampleRecorder(Recorder):
         """Make a call on plain values, which is not recorded."""
         raise NotImplementedError
 
+    def apart(self, value: Any) -> Any:
+        """What is taken out of a list: other objects for arrays that belong to a node already, which keep it."""
+        if type(value) is tuple or type(value) is list:
+            return type(value)([self.apart(part) for part in value])
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*map(self.apart, value))
+        return value
+
     def check_opaque(self, target: Any, why: str) -> None:
         """A call is about to be kept whose inside the graph does not hold: refused if the user wants none of these."""
         if self.options.refuses_opaque:

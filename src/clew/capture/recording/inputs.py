@@ -24,8 +24,9 @@ from clew.capture.guards import notes
 from clew.capture.guards.function_equality import FunctionFingerprint, cells_of, has_fingerprint
 from clew.capture.guards.notes import Variable, expression_of
 from clew.capture.location import MISSING
-from clew.capture.recording.alternatives import Choice, Choices, has
-from clew.capture.recording.list_proxies import StateListProxy
+from clew.capture.recording.alternatives import Choice, Choices, Kind, has
+from clew.capture.recording.example_recorder import ExampleRecorder
+from clew.capture.recording.list_proxies import ListProxy, StateListProxy
 from clew.capture.recording.recorder import Pending, Recorder
 from clew.capture.state.containers import (
     ATTRIBUTE,
@@ -45,6 +46,7 @@ from clew.capture.state.containers import (
     value_of,
 )
 from clew.errors import CaptureError, ExampleMismatch, a_or_an
+from clew.ir.effects import pure
 from clew.ir.guests import guest_of, is_plain_value
 from clew.ir.node import Node
 
@@ -305,6 +307,10 @@ class Inputs:
                 found[key] = self.enter(values[key], at, name) if choice is None else choice
         self.dicts.append(found)
         return found
+
+    def kind_left(self, value: Any) -> Kind | None:
+        """The kind of what a run has left where nothing was, with a value to run with; None if it is not followed."""
+        return None
 
     def takes_list(self, value: Any, name: str) -> bool:
         """Whether a list may be of any length: the program only reads it, and its items are of one kind."""
@@ -604,6 +610,57 @@ class Inputs:
             value = container.value.original if type(container.value) is StateListProxy else container.value
             parts = contents(container.value).items()
             refill(value, {(way, self.recorder.concrete(key)): plain(part) for (way, key), part in parts})
+
+
+class ExampleInputs(Inputs):
+    """What enters the capture of a program that runs on real values: lists among it may be of any length."""
+
+    recorder: ExampleRecorder
+
+    def __init__(
+        self, recorder: ExampleRecorder, wrap_number: Callable[[Any, Any], Any], static: frozenset[str]
+    ) -> None:
+        super().__init__(recorder, wrap_number, static)
+        self.lists: list[tuple[list[Any], Any]] = []
+        """The lists that may be of any length."""
+
+    def kind_in_list(self, value: Any) -> Any:
+        """Of which kind an item of a list is; None for what a list of any length may not hold."""
+        return None
+
+    def watch_items(self, values: list[Any]) -> None:
+        """Let what lists of any length hold be put back after the run."""
+        raise NotImplementedError
+
+    def takes_list(self, value: Any, name: str) -> bool:
+        """Whether a list may be of any length: the program only reads it, and its items are of one kind."""
+        if type(value) not in (list, tuple) or not value or self.choices is None or name in self.static:
+            return False
+        asked = self.choices.asked()
+        if name not in (asked.only_read if type(value) is list else asked.read_alike):
+            return False
+        if id(value) in self.recorder.objects or self.recorder.identity.is_asked:
+            return False
+        kinds = [self.kind_in_list(one) for one in value]
+        return None not in kinds and all(kind == kinds[0] for kind in kinds)
+
+    def open_list(self, value: Any, place: Any, name: str) -> Any:
+        """The proxy of such a list, or of a tuple that the program treats like one."""
+        if self.choices is not None and name in self.choices.asked().read_alike:
+            self.checks.append((notes.require, Pending(is_list_or_tuple, (place,)), True))
+        else:
+            self.checks.append((notes.require_type, place, list))
+        self.lists.append((value, place))
+        self.watch_items(value)
+        made = ListProxy(list(value), place, self.recorder)
+        made.is_uniform = True
+        return made
+
+
+@pure
+def is_list_or_tuple(value: Any) -> bool:
+    """Whether a value is a list or a tuple."""
+    return type(value) in (list, tuple)
 
 
 def _has_equality(value: Any) -> bool:

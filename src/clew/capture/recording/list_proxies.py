@@ -75,7 +75,7 @@ class ListProxy(list[Any]):
     def _tied(self, item: Any, place: Any) -> Any:
         recorder = self.recorder
         node = recorder.create(operator.getitem, (recorder.resolve(self.place), place))
-        return recorder.result(recorder.concrete(item), node)
+        return recorder.result(recorder.apart(recorder.concrete(item)), node)
 
     def length(self) -> Any:
         """The length, as a number of the graph."""
@@ -133,6 +133,17 @@ class ListProxy(list[Any]):
         return list.__getitem__(self, index)
 
 
+def extreme(function: Callable[..., Any], values: Any) -> Any:
+    """``max`` or ``min`` of a list of any length that holds numbers of one class; None for anything else."""
+    if type(values) is not ListProxy or not values.is_whole:
+        return None
+    recorder, items = values.recorder, values.recorder.concrete(values)
+    kinds = {type(item) for item in items}
+    if len(kinds) != 1 or not kinds <= {int, float}:
+        return None
+    return recorder.result(function(items), recorder.create(function, (recorder.argument(values),)))
+
+
 _FREE = frozenset({"append", "extend", "__add__", "__getitem__", "__class__", "__new__", "__init__", "__getattribute__",
                    "__setattr__", "__delattr__", "__dir__", "__doc__", "__init_subclass__", "__subclasshook__",
                    "__class_getitem__"})  # fmt: skip
@@ -188,7 +199,7 @@ class TupleProxy(tuple[Any, ...]):
             recorder.hooks.check_piece(node, "what an array was taken apart to is looked at inside")
             recorder.guard(recorder.create(len, (node,)), len(parts))
             items = [recorder.create(operator.getitem, (node, place)) for place in range(len(parts))]
-            self.fixed = tuple(map(recorder.result, parts, items))
+            self.fixed = tuple(map(recorder.result, recorder.apart(parts), items))
         return self.plain
 
 
@@ -238,7 +249,7 @@ class IteratorProxy:
         if not recorder.open:
             return items[place]
         node = recorder.create(item_at, (recorder.argument(self.values), recorder.argument(position)))
-        return recorder.result(recorder.concrete(items[place]), node)
+        return recorder.result(recorder.apart(recorder.concrete(items[place])), node)
 
 
 # ---- lists that a program only appends to ----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 from clew.errors import CaptureError
 from clew.ir.arguments import map_arg
 from clew.ir.graph import Graph
-from clew.ir.node import Node
+from clew.ir.node import Node, set_type
 
 
 class OpenBody:
@@ -25,6 +25,14 @@ class OpenBody:
         self.is_path = is_path
         """Whether it holds the whole rest of the program, after a question of a library whose paths become one."""
         self.free: dict[Node, Node] = {}
+        self._outer: dict[Node, Node] = {}
+
+    def outer(self, parameter: Node) -> Node | None:
+        """The node of the graph around that a parameter stands for; None for any other node."""
+        found = self._outer.get(parameter)
+        if found is not None and self.free.get(found) is parameter:
+            return found
+        return next((outer for outer, inner in self.free.items() if inner is parameter), None)
 
     def parameter(self, outer: Node) -> Node:
         """The parameter that stands for a node of the graph around; those come before the parameters of its own."""
@@ -33,7 +41,8 @@ class OpenBody:
             latest = next(reversed(self.free.values()), self.graph._root)
             with self.graph.inserting_before(latest._next):
                 known = self.free[outer] = Graph.create_node(self.graph, "placeholder", outer.name)
-            object.__setattr__(known, "value_type", outer.value_type)
+            self._outer[known] = outer
+            set_type(known, outer.value_type)
         return known
 
 
@@ -82,8 +91,10 @@ class Bodies:
 
     def outer(self, parameter: Node) -> Node | None:
         """What a parameter of an open body stands for; None for any other node."""
-        free = next((body.free for body in self.open if body.graph is parameter.graph), {})
-        return next((outer for outer, inner in free.items() if inner is parameter), None)
+        if parameter.op != "placeholder":
+            return None
+        home = parameter.graph
+        return next((body.outer(parameter) for body in self.open if body.graph is home), None)
 
     def begin(self) -> OpenBody:
         """Open a body: from now on new nodes go there."""
@@ -113,6 +124,8 @@ class Bodies:
         return self.open.pop()
 
     def _local(self, node: Node, graph: Graph) -> Node:
+        if node.graph is graph and graph is self.current:
+            return node
         levels = [self.outermost, *(body.graph for body in self.open)]
         home = next((level for level, found in enumerate(levels) if found is node.graph), None)
         if home is None:

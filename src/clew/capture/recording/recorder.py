@@ -368,6 +368,7 @@ class Recorder:
     """The classes of most arrays, which are known without a question to the framework."""
 
     opens_lists = False
+    branches_in_functions = False  # whether functions that are handed to others may have branches and loops inside
     """Whether the list of a range of any length may be of any length, too."""
     leaf_kinds: frozenset[type] = frozenset()  # of plain values, besides numbers, that may differ from path to path
 

@@ -35,7 +35,7 @@ from clew.capture.guards.variables import own_code, own_partials, take_over_guar
 from clew.capture.options import LEFT_OUT, Options
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
-from clew.capture.python.files import OpenFiles, refuse_acting_functions
+from clew.capture.python.files import OpenFiles, refuse_held
 from clew.capture.python.listener import Listener
 from clew.capture.python.loggers import STANDARD, functions_of_handler, handlers_and_filters, is_logger
 from clew.capture.recording.example_recorder import ExampleRecorder
@@ -46,8 +46,8 @@ from clew.capture.recording.outputs import plain
 from clew.capture.recording.recorder import IdentityQuestions, RootAttributes, Scalar
 from clew.capture.recording.unused_calls import drop_unused
 from clew.capture.restart import Restart, swallowed
-from clew.capture.state.containers import ACTING, contents, same_contents
-from clew.capture.state.first_call import FirstCallChange, first_call_change
+from clew.capture.state.containers import ACTING, CHANGING, contents, same_contents
+from clew.capture.state.first_call import FirstCallChange, choose_first_call, first_call_change
 from clew.capture.state.reachable import asks_for_identity, behind, check_slots, compares_objects
 from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
@@ -90,6 +90,8 @@ class Findings:
         self.tracers = LibraryTracers.PLAIN
         self.asked_tracers: set[Any] = set()
         """What libraries have asked to learn whether the program is traced, if that is followed."""
+        self.left: dict[Any, Any] = {}
+        """What a run has left in places that it has changed, by their keys."""
         self.first_call_change: FirstCallChange | None = None
         """What the program sets to another constant, and may find so at its next call."""
         self.has_plain_numbers = False
@@ -159,6 +161,7 @@ class ExampleRun:
             given = self._bind(args, kwargs)
             self._enter(list(self.findings.lifted.values()))
             given = self.inputs.decide(given)
+            choose_first_call(self.state, self.inputs.choices)
             try:
                 with self._recording():
                     self.result = self._call(given)
@@ -168,6 +171,8 @@ class ExampleRun:
             self.regions.check()
             self._check()
             self.found = self.state.changed()
+            kinds = {slot.key: self.inputs.kind_left(slot.variable.get()) for slot in self.found}
+            self.findings.left |= {key: kind.value for key, kind in kinds.items() if kind is not None}
             done = not self.found and self._finish_path(self.result)
             if done and not self._has_several_paths():
                 self.finish([self])
@@ -378,20 +383,23 @@ class ExampleRun:
 
     def _look_around_callables(self) -> None:
         """Functions and objects that came in can be called: watch the variables around them."""
-        refuse_acting_functions(
-            value for value in self.inputs.callables if type(value) is BuiltinFunctionType and value in ACTING
-        )
+        builtins = [value for value in self.inputs.callables if type(value) is BuiltinFunctionType]
+        refuse_held([value for value in builtins if value in ACTING or value in CHANGING], self._line())
         for function in [found for value in self.inputs.callables for found in functions_of(value)]:
             for holder, name in self.surroundings.add(function):
                 self.state.watch_variable(Variable(holder, name))
         self.inputs.callables.clear()
+
+    def _line(self) -> str:
+        """Where the program begins, for errors about what it holds."""
+        return self.surroundings.line_naming("")
 
     def _watch_outside(self) -> None:
         """What leads to the world outside: files, functions of the system, and loggers.
 
         Handlers and filters of users' classes run when the program logs: what they do and keep is its own.
         """
-        refuse_acting_functions(self.state.memory.acting_functions)
+        refuse_held(self.state.memory.outside_functions, self._line())
         named = [value for _, value in self.surroundings.held(_is_file)]
         self.open_files = OpenFiles([*self.state.memory.files, *named])
         loggers = [value for _, value in self.surroundings.held(is_logger)]

@@ -13,6 +13,7 @@ import contextvars
 import enum
 import functools
 import io
+import itertools
 import logging
 import math
 import operator
@@ -21,7 +22,7 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -52,6 +53,8 @@ _WEAK = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet
 FILES = (io.TextIOWrapper, io.BufferedIOBase, io.RawIOBase)
 ACTING: set[Any] = set()
 """Functions that act on the world outside; whoever refuses them puts them here."""
+CHANGING: set[Any] = set()
+"""Functions that tell something else of it at each call; whoever records or refuses them puts them here."""
 LOGGERS = (logging.Logger, logging.LoggerAdapter)
 _MOST = 20_000
 UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>"})()
@@ -363,41 +366,46 @@ def _are_same(now: dict[Any, Any], before: dict[Any, Any]) -> bool:
 class ContentsSnapshot:
     """What a container or object holds now, to be compared with what it holds later."""
 
-    __slots__ = ("_held", "kind", "value")
+    __slots__ = ("held", "kind", "value")
 
     def __init__(self, value: Any) -> None:
         kind: Any = type(value)
         self.value = value
         self.kind = kind
         if kind is dict:
-            self._held = value.copy()
+            self.held = value.copy()
         elif kind in _ROWS:
-            self._held = list(value)
+            self.held = list(value)
         elif kind is OrderedDict:  # the modules of torch have a dozen of them each, almost all empty
-            self._held = dict(value) if value else {}
+            self.held = dict(value) if value else {}
         else:
-            self._held = dict(vars(value)) if is_plain_object(kind) else contents(value)
+            self.held = dict(vars(value)) if is_plain_object(kind) else contents(value)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether what is held was read without a key for each part: from a list, a dict or the dict of an object."""
+        return self.kind in _ROWS or self.kind in _DICTS or is_plain_object(self.kind)
 
     @property
     def parts(self) -> Iterable[Any]:
         """All that was held."""
-        return self._held if self.kind in _ROWS else self._held.values()
+        return self.held if self.kind in _ROWS else self.held.values()
 
     def contents(self) -> Contents:
         """What was held, under the keys that ``contents`` gives."""
         if self.kind is list:
-            return {(ITEM, place): part for place, part in enumerate(self._held)}
+            return {(ITEM, place): part for place, part in enumerate(self.held)}
         if self.kind is set:
-            return {(MEMBER, id(part)): part for part in self._held}
+            return {(MEMBER, id(part)): part for part in self.held}
         if self.kind in _DICTS or is_plain_object(self.kind):
             way = ITEM if self.kind in _DICTS else ATTRIBUTE
-            return {(way, key): part for key, part in self._held.items()}
-        found: Contents = self._held
+            return {(way, key): part for key, part in self.held.items()}
+        found: Contents = self.held
         return found
 
     def is_as_before(self) -> bool:
         """Whether the same is held now; most hold the very same objects."""
-        value, kind, held = self.value, self.kind, self._held
+        value, kind, held = self.value, self.kind, self.held
         if kind in _ROWS:
             if len(value) == len(held) and all(map(operator.is_, value, held)):
                 return True
@@ -413,3 +421,64 @@ class ContentsSnapshot:
     def put_back(self) -> None:
         """Let the same be held again."""
         refill(self.value, self.contents())
+
+
+def dicts_of(values: Iterable[Any]) -> Iterable[dict[str, Any]]:
+    """The dicts in which objects keep their attributes; no ``__getattribute__`` of the user's runs for it."""
+    return map(object.__getattribute__, values, itertools.repeat("__dict__"))
+
+
+def are_same(now: Iterable[Any], before: Iterable[Any]) -> bool:
+    """Whether the very same objects come one after the other, as many of them as there are in both."""
+    return all(map(operator.is_, now, before))
+
+
+def _is_in_plain_dict(snapshot: ContentsSnapshot) -> bool:
+    """Whether all that an object holds is in a dict, and that is no dict of a class of the user's."""
+    return is_plain_object(snapshot.kind) and type(look_up(snapshot.value, "__dict__")) is dict
+
+
+_LARGEST_GROUP = 64
+
+
+class ContentsGroup:
+    """Snapshots of several containers, compared together: Python runs for each of them only if something differs."""
+
+    __slots__ = ("_containers", "_dicts", "_lengths", "_objects", "_others", "_parts", "_values", "snapshots")
+
+    def __init__(self, snapshots: Sequence[ContentsSnapshot]) -> None:
+        self.snapshots = snapshots
+        plain = [one for one in snapshots if one.kind is dict]
+        held_by_objects = [one for one in snapshots if one.kind is not dict and _is_in_plain_dict(one)]
+        rows = [one for one in snapshots if one.kind in _ROWS]
+        together = {*map(id, plain), *map(id, held_by_objects), *map(id, rows)}
+        self._others = [one for one in snapshots if id(one) not in together]
+        objects = [one.value for one in held_by_objects]
+        self._objects = (objects, [one.kind for one in held_by_objects], list(dicts_of(objects)))
+        self._dicts = [*(one.value for one in plain), *self._objects[2]]
+        self._containers = [*self._dicts, *(one.value for one in rows)]
+        read = [*plain, *held_by_objects, *rows]
+        self._lengths = [len(one.held) for one in read]
+        self._parts = list(itertools.chain.from_iterable(one.held for one in read))
+        self._values = [part for one in (*plain, *held_by_objects) for part in one.held.values()]
+
+    def different(self) -> Sequence[ContentsSnapshot]:
+        """Those whose containers hold something else now."""
+        return () if self._holds_the_same() else [one for one in self.snapshots if not one.is_as_before()]
+
+    def _holds_the_same(self) -> bool:
+        objects, kinds, dicts = self._objects
+        return (
+            are_same(map(type, objects), kinds)
+            and are_same(dicts_of(objects), dicts)
+            and list(map(len, self._containers)) == self._lengths
+            and are_same(itertools.chain.from_iterable(self._containers), self._parts)
+            and are_same(itertools.chain.from_iterable(map(dict.values, self._dicts)), self._values)
+            and all(one.is_as_before() for one in self._others)
+        )
+
+
+def grouped(snapshots: Sequence[ContentsSnapshot]) -> list[ContentsGroup]:
+    """Snapshots in groups, small enough that one that differs costs little."""
+    starts = range(0, len(snapshots), _LARGEST_GROUP)
+    return [ContentsGroup(snapshots[start : start + _LARGEST_GROUP]) for start in starts]

@@ -1,8 +1,10 @@
-"""State that a program sets at its first call and finds so ever after: an inferred problem type, a "warned" flag.
+"""State that a program sets at its first call and finds so ever after: an inferred problem type, a hidden state.
 
-A capture sees it as it was before the first call. The program is captured once more with the value that the first call
-leaves: if both graphs do the same and differ only in guards on it, the graph holds for both values. With several such
-changes nothing is widened, because no guard on one of them could tell that all or none had been made.
+A capture sees it as it was before the first call. Of a constant that changes, the program is captured once more with
+the value that the first call leaves: if both graphs do the same and differ only in guards on it, the graph holds for
+both. With several such changes nothing is widened, because no guard on one of them could tell that all or none had been
+made. What was None and holds an array or a number afterwards is a question at the entrance. Both answers are paths of
+the graph, and what a run has left there is what the other path is recorded with.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any, NamedTuple
 
 from clew.capture.guards.notes import CHECKS, require, require_either
 from clew.capture.location import Location
+from clew.capture.recording.alternatives import NONE, Choice, Choices
 from clew.capture.state.containers import ATTRIBUTE, ITEM, contents
 from clew.capture.state.state import State
 from clew.capture.state.writes import set_attribute
@@ -51,6 +54,31 @@ def first_call_change(state: State) -> FirstCallChange | None:
             if kind == way and is_plain and now != before and (way == ITEM or hasattr(container.value, "__dict__")):
                 found.append(FirstCallChange(container.value, key, before, now))
     return found[0] if len(found) == 1 else None
+
+
+def choose_first_call(state: State, choices: Choices | None) -> None:
+    """Ask whether places that came in without a guard are still None; all are, or none is. In a run of a later call
+    what an earlier one has left there enters."""
+    found = [] if choices is None else [
+        (index, entry, kind)
+        for index, entry in enumerate(state.entries)
+        if entry.before is None and (kind := choices.kind_left(entry.slot)) is not None
+    ]
+    if choices is None or not found:
+        return
+    recorder = choices.recorder
+    nodes = [entry.slot.read(recorder.graph) for _, entry, _ in found]
+    is_first = recorder.paths.choose(recorder.create(operator.is_, (nodes[0], None)), True)
+    for (index, entry, kind), node in zip(found, nodes, strict=True):
+        one = Choice(entry.slot.label, node, [NONE, kind], 0 if is_first else 1)
+        choices.made.append(one)
+        if not is_first:
+            one.marker = choices.required(kind, node)
+            entered = choices.kinds.entered(kind.value, one.node)
+            entry.slot.variable.put(entered)
+            state.entries[index] = entry._replace(entered=entered)
+        elif node is not nodes[0]:
+            choices.required(NONE, node)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Any
 from clew.capture.guards.function_equality import PartialState
 from clew.capture.state.containers import (
     ACTING,
+    CHANGING,
     FILES,
     HOLDING_NOTHING,
     LOGGERS,
@@ -73,7 +74,7 @@ class Memory:
         self.streams: list[Any] = []
         self.loggers: list[Any] = []
         self.files: list[Any] = []
-        self.acting_functions: list[Any] = []
+        self.outside_functions: list[Any] = []
         self._partials: list[PartialState] = []
         self._outside = {_STREAM: self.streams, _LOGGER: self.loggers, _FILE: self.files}
         self._seen: dict[int, ContentsSnapshot] = {}
@@ -90,8 +91,8 @@ class Memory:
         if kind in HOLDING_NOTHING:
             if kind is BuiltinFunctionType:
                 self.met[id(value.__self__)] += 1
-                if value in ACTING:
-                    self.acting_functions.append(value)
+                if value in ACTING or value in CHANGING:
+                    self.outside_functions.append(value)
             return
         self.met[id(value)] += kind is list
         if depth == 0 or len(self._kept) >= self._most or id(value) in self._seen:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import operator
 import re
 import sys
@@ -32,9 +33,13 @@ from clew.capture.state.containers import (
     ATTRIBUTE,
     ITEM,
     SIMPLE,
+    ContentsGroup,
     ContentsSnapshot,
+    are_same,
     contents,
+    dicts_of,
     follows,
+    grouped,
     is_flat,
     look_up,
     refill,
@@ -104,45 +109,79 @@ def order_of(name: str) -> str:
 
 
 class ReachableState:
-    """Everything that can be reached from some values, as it was when it was read."""
+    """Everything that can be reached from some values, as it was when it was read.
+
+    What is of one kind is compared together, by functions of Python's that run no Python for each value.
+    """
 
     def __init__(self, is_array: Callable[[Any], bool]) -> None:
         self._is_array = is_array
         self.roots: list[Any] = []
-        self.kept: list[ContentsSnapshot] = []
+        self.groups: list[ContentsGroup] = []
+        self._read_now: list[ContentsSnapshot] = []
         self.empty: list[Any] = []
         """Containers that held nothing, which most of those in modules of torch do: a look at each is enough."""
-        self.cells: list[tuple[CellType, Any]] = []
+        self.cells = _Cells()
         self.seen: dict[int, Any] = {}
         self.holders: dict[int, int] = {}
         self.classes: dict[type, dict[str, Any]] = {}
-        self.attributes: list[tuple[Any, dict[str, Any]]] = []
-        self.others: list[tuple[Any, tuple[Any, ...]]] = []
-        """Functions, modules of a framework and the like, with what they led to."""
+        self.arrays = _Arrays()
+        self._code = _Code()
         self.stream: Any = None
 
     def copy(self) -> ReachableState:
         """The same, to be walked on from."""
         made = ReachableState(self._is_array)
-        made.kept, made.empty, made.cells = self.kept.copy(), self.empty.copy(), self.cells.copy()
+        made.groups, made.empty, made.cells = self.groups.copy(), self.empty.copy(), self.cells.copy()
         made.seen, made.holders, made.classes = self.seen.copy(), self.holders.copy(), self.classes.copy()
-        made.attributes, made.others, made.stream = self.attributes.copy(), self.others.copy(), self.stream
+        made.arrays, made._code, made.stream = self.arrays.copy(), self._code.copy(), self.stream
         return made
 
-    def is_as_before(self) -> bool:
-        """Whether all that was read would be read again: then there is nothing else to be reached either."""
-        return (
-            all(reading.is_as_before() for reading in self.kept)
-            and not any(self.empty)
-            and all(Location(cell, "").get() is before for cell, before in self.cells)
-            and all(_same_objects(_held_by(value), before) for value, before in self.others)
-            and not self.changes_class()
-        )
+    def different(self) -> list[ContentsSnapshot]:
+        """The containers that hold something else now."""
+        return [one for group in self.groups for one in group.different()]
+
+    def renew(self) -> bool:
+        """Read again what holds other arrays or plain values now; False if anything else differs, so that there may be
+        more to be reached than before."""
+        if any(self.empty) or self.cells.moved() or not self._code.is_as_before() or self.changes_class():
+            return False
+        different = self.different()
+        if not all(map(self._differs_in_leaves, different)):
+            return False
+        self._read_again({id(one) for one in different})
+        return True
+
+    def _differs_in_leaves(self, snapshot: ContentsSnapshot) -> bool:
+        """Whether only arrays and plain values have left a container or object, or come to it."""
+        if not snapshot.is_plain or type(snapshot.value) is not snapshot.kind:
+            return False
+        return self._inner_parts(snapshot) == self._inner_parts(ContentsSnapshot(snapshot.value))
+
+    def _inner_parts(self, snapshot: ContentsSnapshot) -> list[int]:
+        return sorted(id(part) for part in snapshot.parts if not self._is_end(part))
+
+    def _is_end(self, part: Any) -> bool:
+        kind = type(part)
+        return kind in _SIMPLE or (kind not in PROXY_CLASSES and kind not in _CONTAINERS and self._is_array(part))
+
+    def _read_again(self, chosen: set[int]) -> None:
+        """Read some containers again, into new groups: snapshots of before have the earlier ones."""
+        for place, group in enumerate(self.groups if chosen else ()):
+            if any(id(one) in chosen for one in group.snapshots):
+                again = [ContentsSnapshot(one.value) if id(one) in chosen else one for one in group.snapshots]
+                self.groups[place] = ContentsGroup(again)
+                self._walk_ends(part for one in again for part in one.parts)
+
+    def _walk_ends(self, parts: Iterable[Any]) -> None:
+        for part in parts:
+            if id(part) not in self.seen and type(part) not in _SIMPLE:
+                self.seen[id(part)] = part
+                self.arrays.add(part)
 
     def changes_class(self) -> bool:
         """Whether a class or an array has other attributes than it had."""
-        has_class_changed = any(not _has(kind, before) for kind, before in self.classes.items())
-        return has_class_changed or any(not _holds(array, before) for array, before in self.attributes)
+        return any(not _has(kind, before) for kind, before in self.classes.items()) or not self.arrays.are_as_before()
 
     def walk(self, roots: list[Any]) -> None:
         """Read all that these values lead to."""
@@ -168,7 +207,7 @@ class ReachableState:
                 continue
             if self._is_array(value):
                 self.seen[id(value)] = value
-                self.attributes.append((value, dict(look_up(value, "__dict__", ()))))
+                self.arrays.add(value)
                 continue
             if isinstance(value, type) and _is_own(value):
                 waiting += self._of_class(value)
@@ -176,12 +215,12 @@ class ReachableState:
                 continue
             self.seen[id(value)] = value
             waiting += self._parts(value)
+        self.groups += grouped(self._read_now)
+        self._read_now = []
 
     def _parts(self, value: Any) -> Iterable[Any]:
         if isinstance(value, CellType):
-            held = Location(value, "").get()
-            self.cells.append((value, held))
-            return (held,)
+            return (self.cells.add(value),)
         if isinstance(value, TupleProxy):
             return value.plain
         if isinstance(value, IteratorProxy):
@@ -196,8 +235,7 @@ class ReachableState:
             if kind not in self.classes:
                 self.classes[kind] = dict(vars(kind))
             return () if is_flat(value) else (*parts, *of_class)
-        held = _held_by(value)
-        self.others.append((value, held))
+        held = self._code.add(value)
         if not is_code and hasattr(value, "_modules"):
             return (*held, *(self._of_class(kind) if _is_own(kind) else ()))
         if not is_code and hasattr(value, "__next__"):
@@ -207,7 +245,7 @@ class ReachableState:
     def _read(self, value: Any) -> Iterable[Any]:
         """Keep what a container or object holds."""
         reading = ContentsSnapshot(value)
-        self.kept.append(reading)
+        self._read_now.append(reading)
         return reading.parts
 
     def _of_class(self, kind: type) -> Iterable[Any]:
@@ -234,14 +272,14 @@ class Snapshot:
         earlier: ReachableState | None = None,
     ) -> None:
         self._different: list[ContentsSnapshot] = []
-        self._globals = [
-            (holder, name, holder.get(name, MISSING)) for holder, name in variables if type(holder) is dict
-        ]
+        named = [(holder, name) for holder, name in variables if type(holder) is dict]
+        holders, names = [holder for holder, _ in named], [name for _, name in named]
+        self._globals = (holders, names, list(map(dict.get, holders, names, itertools.repeat(MISSING))))
         outside = [holder for holder, _ in variables if isinstance(holder, (CellType, type))]
         self._outside = set(map(id, outside))
         around, inner = _locals()
-        roots = [*(value for _, _, value in self._globals), *outside, *around]
-        if earlier is None or not _same_objects(earlier.roots, roots) or not earlier.is_as_before():
+        roots = [*self._globals[2], *outside, *around]
+        if earlier is None or not _same_objects(earlier.roots, roots) or not earlier.renew():
             earlier = ReachableState(is_array)
             earlier.walk(roots)
         self.around = earlier
@@ -269,15 +307,13 @@ class Snapshot:
 
     def changed(self) -> Iterator[tuple[Part, Any, Any]]:
         """The places that hold something else than they did, with what they held and what they hold."""
-        for cell, before in self._reached.cells:
-            now = Location(cell, "").get()
+        for cell, before, now in self._reached.cells.moved():
             if not same_part(now, before):
                 yield Part("variable", cell, None), before, now
-        for holder, name, before in self._globals:
-            now = holder.get(name, MISSING)
+        for holder, name, before, now in self._moved_globals():
             if not same_part(now, before):
                 yield Part(name, holder, (ITEM, name)), before, now
-        self._different = [reading for reading in self._reached.kept if not reading.is_as_before()]
+        self._different = self._reached.different()
         for filled in filter(None, self._reached.empty):
             yield from ((Part(_name_of(key), filled, key), MISSING, now) for key, now in contents(filled).items())
         for reading in self._different:
@@ -286,6 +322,13 @@ class Snapshot:
                 before, now = parts.get(key, MISSING), held.get(key, MISSING)
                 if not same_part(now, before):
                     yield Part(_name_of(key), reading.value, key), before, now
+
+    def _moved_globals(self) -> list[tuple[dict[str, Any], str, Any, Any]]:
+        """The variables around the program that hold another object: dict, name, what it held and what it holds."""
+        holders, names, befores = self._globals
+        now = list(map(dict.get, holders, names, itertools.repeat(MISSING)))
+        rows = zip(holders, names, befores, now, strict=True)
+        return list(itertools.compress(rows, map(operator.is_not, now, befores)))
 
     def changes_only_locals(self) -> bool:
         """Whether nothing has changed but variables of functions that are running."""
@@ -306,14 +349,14 @@ class Snapshot:
 
     def restore(self, was_looked_at: bool = False) -> None:
         """Let everything be as it was; what has ``changed`` is known if that ``was_looked_at`` last of all."""
-        for cell, before in self._reached.cells:
+        for cell, before, _ in self._reached.cells.moved():
             Location(cell, "").put(before)
-        for holder, name, before in self._globals:
+        for holder, name, before, _ in self._moved_globals():
             if before is MISSING:
                 holder.pop(name, None)
-            elif holder.get(name) is not before:
+            else:
                 holder[name] = before
-        for reading in self._different if was_looked_at else self._reached.kept:
+        for reading in self._different if was_looked_at else self._reached.different():
             if not reading.is_as_before():
                 reading.put_back()
         for filled in filter(None, self._reached.empty):
@@ -321,11 +364,129 @@ class Snapshot:
         for kind, attributes in self._reached.classes.items():
             if not _has(kind, attributes):
                 _put_back(kind, attributes)
-        for array, attributes in self._reached.attributes:
+        self._reached.arrays.put_back()
+
+
+class _Cells:
+    """Variables of closures, with what they held; those that held nothing stand apart, for a look at them fails."""
+
+    def __init__(self) -> None:
+        self._filled: list[CellType] = []
+        self._held: list[Any] = []
+        self._unfilled: list[tuple[int, CellType]] = []
+        """Each with how many filled ones were met before it."""
+
+    def copy(self) -> _Cells:
+        """The same, to be added to."""
+        made = _Cells()
+        made._filled, made._held, made._unfilled = self._filled.copy(), self._held.copy(), self._unfilled.copy()
+        return made
+
+    def add(self, cell: CellType) -> Any:
+        """Keep what a cell holds, which is the answer."""
+        held = Location(cell, "").get()
+        if held is MISSING:
+            self._unfilled.append((len(self._filled), cell))
+        else:
+            self._filled.append(cell)
+            self._held.append(held)
+        return held
+
+    def moved(self) -> list[tuple[CellType, Any, Any]]:
+        """The cells that hold another object, as they were met: cell, what it held and what it holds."""
+        try:
+            now = list(map(_IN_CELL, self._filled))
+        except ValueError:  # one of them is empty
+            now = [Location(cell, "").get() for cell in self._filled]
+        rows = zip(itertools.count(1), self._filled, self._held, now, strict=False)
+        found = list(itertools.compress(rows, map(operator.is_not, now, self._held)))
+        filled = ((place, cell, MISSING, Location(cell, "").get()) for place, cell in self._unfilled)
+        found += [row for row in filled if row[3] is not MISSING]
+        return [row[1:] for row in sorted(found, key=operator.itemgetter(0))]
+
+
+_IN_CELL = operator.attrgetter("cell_contents")
+
+
+class _Arrays:
+    """Arrays of a framework, with the attributes that they had."""
+
+    def __init__(self) -> None:
+        self._without: list[Any] = []
+        """Those that had none, as almost all have, but could get some."""
+        self._with: list[tuple[Any, dict[str, Any]]] = []
+
+    def copy(self) -> _Arrays:
+        """The same, to be added to."""
+        made = _Arrays()
+        made._without, made._with = self._without.copy(), self._with.copy()
+        return made
+
+    def add(self, array: Any) -> None:
+        """Keep the attributes of an array; a proxy has none, and that of what it stands for is not asked."""
+        attributes = look_up(array, "__dict__")
+        if attributes:
+            self._with.append((array, dict(attributes)))
+        elif attributes is not None:
+            self._without.append(array)
+
+    def are_as_before(self) -> bool:
+        """Whether all have the attributes that they had."""
+        return not any(dicts_of(self._without)) and all(_holds(array, held) for array, held in self._with)
+
+    def put_back(self) -> None:
+        """Let all have the attributes that they had."""
+        if self.are_as_before():
+            return
+        for array, attributes in (*((one, {}) for one in self._without), *self._with):
             if not _holds(array, attributes):
                 held = look_up(array, "__dict__")
                 held.clear()
                 held.update(attributes)
+
+
+class _Code:
+    """Functions, modules of a framework and the like, with what they led to."""
+
+    def __init__(self) -> None:
+        self._functions: list[FunctionType] = []
+        self._parts: list[Any] = []
+        self._modules: list[Any] = []
+        self._dicts: list[Any] = []
+        self._others: list[tuple[Any, tuple[Any, ...]]] = []
+
+    def copy(self) -> _Code:
+        """The same, to be added to."""
+        made = _Code()
+        made._functions, made._parts = self._functions.copy(), self._parts.copy()
+        made._modules, made._dicts = self._modules.copy(), self._dicts.copy()
+        made._others = self._others.copy()
+        return made
+
+    def add(self, value: Any) -> tuple[Any, ...]:
+        """Keep what something leads to, which is the answer."""
+        held = _held_by(value)
+        if type(value) is FunctionType and not value.__kwdefaults__:
+            self._functions.append(value)
+            self._parts += _PARTS_OF_FUNCTION(value)
+        elif hasattr(value, "_modules") and not isinstance(value, (FunctionType, functools.partial)):
+            self._modules.append(value)
+            self._dicts += held
+        elif held or isinstance(value, (FunctionType, functools.partial, MappingProxyType, _CACHED)):
+            self._others.append((value, held))
+        return held
+
+    def is_as_before(self) -> bool:
+        """Whether all lead to the same."""
+        parts = itertools.chain.from_iterable(map(_PARTS_OF_FUNCTION, self._functions))
+        return (
+            are_same(parts, self._parts)
+            and are_same(dicts_of(self._modules), self._dicts)
+            and all(_same_objects(_held_by(value), before) for value, before in self._others)
+        )
+
+
+_PARTS_OF_FUNCTION = operator.attrgetter("__closure__", "__defaults__", "__kwdefaults__", "__dict__")
 
 
 def _held_by(value: Any) -> tuple[Any, ...]:
@@ -337,7 +498,7 @@ def _held_by(value: Any) -> tuple[Any, ...]:
     if isinstance(value, functools.partial):
         return (value.func, *value.args, *value.keywords.values())
     if hasattr(value, "_modules"):
-        return (vars(value),)
+        return (look_up(value, "__dict__"),)
     if isinstance(value, (BuiltinFunctionType, MethodWrapperType)):
         return (value.__self__,) if type(value.__self__) in (list, dict, set) else ()
     if isinstance(value, MappingProxyType):
@@ -352,7 +513,9 @@ def _same_objects(now: Sequence[Any], before: Sequence[Any]) -> bool:
 
 def _has(kind: type, attributes: dict[str, Any]) -> bool:
     now = vars(kind)
-    return len(now) == len(attributes) and all(now.get(name) is value for name, value in attributes.items())
+    if len(now) != len(attributes):
+        return False
+    return are_same(now.values(), attributes.values()) or all(now.get(name) is attributes[name] for name in attributes)
 
 
 def _holds(array: Any, attributes: dict[str, Any]) -> bool:
@@ -394,13 +557,13 @@ def _name_of(key: tuple[str, Any]) -> str:
 def _locals() -> tuple[list[Any], list[Any]]:
     """The modules of a framework in the outermost of the running functions, which stay there while others come and go,
     and then the other variables that only one of these functions sees, and the arguments of the program."""
-    rows = []
-    for frame in _running(sys._getframe(2)):
+    frames = list(_running(sys._getframe(2)))
+    staying = [value for value in variables_of(frames[-2]).values() if _is_module(value)] if len(frames) > 1 else []
+    known, inner = set(map(id, staying)), list[Any]()
+    for frame in frames:
         shared = {*frame.f_code.co_cellvars, *frame.f_code.co_freevars}
-        rows.append([value for name, value in variables_of(frame).items() if name not in shared])
-    staying = [value for value in rows[-2] if _is_module(value)] if len(rows) > 1 else []
-    outermost = [value for value in rows[-2] if not _is_module(value)] if len(rows) > 1 else []
-    return staying, [value for row in (*rows[:-2], outermost, *rows[-1:]) for value in row]
+        inner += [value for name, value in variables_of(frame).items() if name not in shared and id(value) not in known]
+    return staying, inner
 
 
 def _is_module(value: Any) -> bool:

@@ -47,6 +47,11 @@ _WHOLE = frozenset({"__dict__", "_buffers", "_parameters"})
 """Attributes through which all others can be read."""
 
 
+def _may_be_other(inputs: Inputs, slot: Slot) -> bool:
+    """Whether a place that is None may hold something else at a later call, which is asked for at the entrance."""
+    return inputs.choices is not None and inputs.choices.kind_left(slot) is not None
+
+
 def arrays_of(module: Any) -> Iterator[Any]:
     """The parameters and buffers of a module; of an array none."""
     for name in ("parameters", "buffers"):
@@ -208,7 +213,7 @@ class State:
             # Counted here: what hands a list on to another function may hold it too, as a compiler has it done.
             if type(before) is list and self._is_history(slot, sys.getrefcount(before)):
                 entered = inputs.history(before, slot.read(inputs.recorder.graph), slot.label)
-            elif before is not MISSING:
+            elif before is not MISSING and (before is not None or not _may_be_other(inputs, slot)):
                 entered = inputs.enter(before, slot.read(inputs.recorder.graph), slot.label)
             if entered is not before:
                 slot.variable.put(entered)

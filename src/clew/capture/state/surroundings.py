@@ -233,11 +233,12 @@ class Surroundings:
                 raise _stream_refused(name, stream, self.line_naming(name))
 
     def line_naming(self, name: str) -> str:
-        """Where the first function of the program is that names a variable or attribute, for errors."""
-        words = set(name.split("."))
+        """Where the first function of the program is that names a variable or attribute, for errors; without a name the
+        first one."""
+        words = set(name.split(".")) if name else set()
         for function in self.functions:
             code = function.__code__
-            if not words.isdisjoint((*code.co_names, *code.co_freevars)) and not is_hidden(code):
+            if (not words or not words.isdisjoint((*code.co_names, *code.co_freevars))) and not is_hidden(code):
                 return SourceLine(code.co_filename, code.co_firstlineno, code.co_name).describe()
         return ""
 

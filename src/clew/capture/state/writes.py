@@ -39,7 +39,7 @@ from clew.capture.state.containers import (
 from clew.capture.state.slots import ROOT
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
-from clew.errors import ClewError, GuardError
+from clew.errors import ClewError, GuardError, as_cause
 from clew.ir.arguments import bodies_of
 from clew.ir.effects import FIRST_WRITE
 from clew.ir.graph import Graph
@@ -279,7 +279,7 @@ def refused_when_raising() -> Iterator[None]:
     except ClewError:
         raise
     except Exception as error:
-        raise refused(error) from error
+        raise refused(error) from as_cause(error)
 
 
 def refused(error: Exception) -> GuardError:

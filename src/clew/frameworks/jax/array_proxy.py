@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from clew.capture.recording.list_proxies import ListProxy, StateListProxy, TupleProxy
 from clew.frameworks.jax import private
 from clew.frameworks.numpy.array_proxy import Items, Reliance, Traced
 from clew.frameworks.numpy.facts import TracedShape
@@ -142,13 +143,30 @@ jax.tree_util.register_pytree_node(TracedJaxShape, _parts_of, _of_parts)  # func
 
 
 def fixed_shapes(nest: Any) -> Any:
-    """A nest of arguments with plain tuples in the place of shapes of any length."""
+    """A nest of arguments with plain tuples and lists in the place of shapes and lists of any length."""
     kind = type(nest)
     if kind is TracedJaxShape:
         return tuple(nest.fix_length())
     if kind in (tuple, list):
         return kind(map(fixed_shapes, nest))
-    return {key: fixed_shapes(value) for key, value in nest.items()} if kind is dict else nest
+    return {key: fixed_shapes(value) for key, value in nest.items()} if kind is dict else without_proxies(nest)
+
+
+PROXIES = (ListProxy, StateListProxy, TupleProxy)
+"""Proxies of lists and tuples, which JAX takes for leaves."""
+
+
+def without_proxies(nest: Any) -> Any:
+    """A nest with lists and tuples in the place of their proxies."""
+    if not any(type(leaf) in PROXIES for leaf in jax.tree_util.tree_leaves(nest)):
+        return nest
+
+    def plain(leaf: Any) -> Any:
+        if type(leaf) not in PROXIES:
+            return leaf
+        return (tuple if type(leaf) is TupleProxy else list)(map(without_proxies, leaf))
+
+    return jax.tree_util.tree_map(plain, nest)
 
 
 def _read(name: str) -> property:

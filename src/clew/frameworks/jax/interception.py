@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import jax
 import jax.experimental
+import jax.flatten_util
 import numpy
 
 from clew.capture.patches import Patches
@@ -25,10 +26,11 @@ from clew.capture.python.imported_names import noted
 from clew.capture.state.reachable import reads_variables
 from clew.capture.state.surroundings import Surroundings
 from clew.frameworks.jax import names, private, transforms
-from clew.frameworks.jax.array_proxy import TracedJaxArray
+from clew.frameworks.jax.array_proxy import TracedJaxArray, without_proxies
 from clew.frameworks.jax.recorder import JaxRecorder
 from clew.frameworks.jax.traced_once import anew
 from clew.frameworks.jax.types import kind_of
+from clew.ir.source import is_hidden
 
 Current: TypeAlias = Callable[[], "JaxRecorder | None"]
 
@@ -41,6 +43,12 @@ _PLACES = (
 _OF_JAX = frozenset("device_put device_get vjp jvp linearize linear_transpose".split())
 _CALLING_BACK = ((jax, "pure_callback"), (jax.experimental, "io_callback"))
 _TELLING = ((jax.debug, "print"), (jax.debug, "callback"))
+_OF_NESTS = frozenset(
+    "all flatten leaves map reduce structure transpose broadcast reduce_associative flatten_with_path map_with_path "
+    "leaves_with_path all_leaves tree_all tree_flatten tree_leaves tree_map tree_reduce tree_structure tree_transpose "
+    "tree_broadcast tree_reduce_associative tree_flatten_with_path tree_leaves_with_path tree_map_with_path "
+    "ravel_pytree".split()
+)
 _CONFIGURED = "a change of JAX's configuration"
 _PLAIN = frozenset(
     "issubdtype promote_types iscomplexobj isrealobj isscalar finfo iinfo dtype result_type canonicalize_dtype "
@@ -71,6 +79,9 @@ def install(patches: Patches, current: Current, surroundings: Surroundings) -> N
                 patches.in_dict(vars(module), name, noted(functools.partial(_asking, current=current)))
     for name in _OF_JAX:
         patches.in_dict(vars(jax), name, noted(functools.partial(_recording, current=current)))
+    for module in (jax.tree, jax.tree_util, jax.flatten_util):
+        for name in sorted(_OF_NESTS & set(vars(module))):
+            patches.in_dict(vars(module), name, noted(functools.partial(_of_nests, current=current)))
     transforms.install(patches, current)
     system.install_questions(patches, _QUESTIONS)
     patches.on_class(private.Configuration, "update", functools.partial(system.refusing_own, what=_CONFIGURED))
@@ -122,6 +133,21 @@ def _asking(original: Callable[..., Any], current: Current) -> Callable[..., Any
         if recorder is None or not recorder.open or recorder.depth:
             return original(*args, **kwargs)
         return recorder.fact(original, args, kwargs)
+
+    call.__clew_original__ = original  # type: ignore[attr-defined]
+    return call
+
+
+@functools.cache
+def _of_nests(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """A function that takes nests apart, in which JAX knows no proxies of lists."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None or not recorder.open or is_hidden(sys._getframe(1).f_code):
+            return original(*args, **kwargs)
+        return original(*without_proxies(args), **without_proxies(kwargs))
 
     call.__clew_original__ = original  # type: ignore[attr-defined]
     return call

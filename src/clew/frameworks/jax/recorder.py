@@ -10,16 +10,21 @@ from __future__ import annotations
 import functools
 import operator
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
 import numpy
 
+from clew.capture.control_flow.runtime import before_question
 from clew.capture.recording.operators import OperatorForm
+from clew.capture.recording.outputs import rebuild, rebuild_mapping
 from clew.capture.recording.recorder import Pending, Scalar
+from clew.capture.state.containers import attributes_of, contents
 from clew.frameworks.jax import control_flow, private, transforms
 from clew.frameworks.jax.array_proxy import (
+    PROXIES,
     NativeTracer,
     RecordingTrace,
     TracedJaxArray,
@@ -58,6 +63,8 @@ class JaxRecorder(NumpyRecorder):
     """Records one run of a JAX program."""
 
     traces_facts = False
+
+    branches_in_functions = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,7 +141,42 @@ class JaxRecorder(NumpyRecorder):
         if type(value) is NativeTracer:
             value = value.traced
         original = getattr(value, "__clew_original__", None) if callable(value) and not is_traced(value) else None
+        if original is None and self._is_own_nest(value):
+            return self._nest_argument(value)
         return super().argument(value if original is None else original)
+
+    def _is_own_nest(self, value: Any) -> bool:
+        """Whether a value is of a class of its own that is registered with JAX, and holds values of the program."""
+        kind = type(value)
+        if kind in _PLAIN_NESTS or is_traced(value) or isinstance(value, tuple) or is_leaf_of_jax(value):
+            return False
+        return kind is not GivenFunction and any(map(self.follows, leaves_of(value)))
+
+    def _nest_argument(self, value: Any) -> Any:
+        """The node of what came in and is as it was; another one is made anew, of its class: JAX goes by that."""
+        known = self.objects.get(id(value))
+        if known is not None and known[0] is value and self._is_as_it_came(value):
+            return self.resolve(known[1])
+        if isinstance(value, defaultdict):
+            return self.create(defaultdict, (value.default_factory, {key: self.argument(value[key]) for key in value}))
+        state = {name: self.argument(part) for name, part in attributes_of(value).items()}
+        if isinstance(value, dict):
+            return self.create(rebuild_mapping, (type(value), {key: self.argument(value[key]) for key in value}, state))
+        return self.create(rebuild, (type(value), state))
+
+    def _is_as_it_came(self, value: Any) -> bool:
+        """Whether what came in, and all below it, holds what it held then."""
+        containers = {id(one.value): one for one in self.state.inputs.containers}
+
+        def is_same(part: Any) -> bool:
+            known = containers.get(id(part))
+            if known is None or known.value is not part:
+                return not isinstance(part, tuple) or all(map(is_same, part))
+            now = contents(part)
+            pairs = zip(now.values(), known.entered.values(), strict=False)
+            return now.keys() == known.entered.keys() and all(one is before and is_same(one) for one, before in pairs)
+
+        return is_same(value)
 
     def concrete(self, value: Any) -> Any:
         """The value with arrays and numbers in the place of proxies."""
@@ -149,6 +191,8 @@ class JaxRecorder(NumpyRecorder):
         return super().concrete(value)
 
     def _plain_leaf(self, value: Any) -> Any:
+        if type(value) in PROXIES:
+            return self.concrete(value)
         if type(value) is NativeTracer:
             return value.traced.plain
         return value.plain if issubclass(type(value), Scalar) else value
@@ -504,6 +548,14 @@ class JaxRecorder(NumpyRecorder):
         answer = self.perform(bool, (traced,), {})
         asks_data = self.options.dynamic or is_data(self.resolve(traced.place), self)
         return self.truth(traced.place, answer, asks_data, True)
+
+    def truth(self, place: Any, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
+        """The program asks whether a value is true. Inside of a function that JAX was handed the question has one
+        answer for all that JAX does with the function: Python's own `if` is written there, or it is guarded."""
+        if is_data and self.open and self.bodies.is_in_function:
+            self.has_seen_class = True  # an array in the place of a number may be traced there, and have no truth
+            before_question(self)
+        return super().truth(place, answer, is_data, is_fixed)
 
     def forced(self, function: Callable[..., Any], traced: Any) -> Any:
         """Python wants a plain number: the capture relies on it from now on."""

@@ -39,7 +39,7 @@ from clew.capture.state.slots import Slot
 from clew.capture.state.surroundings import functions_of
 from clew.capture.symbolic.wrap import install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.numpy import call_sites, constructors, opaque_calls, random_streams
+from clew.frameworks.numpy import call_sites, constructors, files, opaque_calls, random_streams
 from clew.frameworks.numpy.array_proxy import Places, Reliance, is_traced
 from clew.frameworks.numpy.effects import METHODS, is_function
 from clew.frameworks.numpy.entry_guards import EntryGuards, NumpyInputs, UpdatedValues
@@ -166,6 +166,7 @@ class Run(ExampleRun):
         if self.streams.moved_unseen():
             raise CaptureError(
                 "the program draws random numbers by means that the capture does not see",
+                where=self._line(),
                 why="they would be frozen in the graph",
                 fixes=("pass the random value as an argument", "use numpy.random or a Generator"),
             )
@@ -203,6 +204,7 @@ class Run(ExampleRun):
         self.state.install(patches, self.surroundings.stored)
         replacements.install(patches)
         numbers.install(patches)
+        files.install(patches)
         replacements.install_in(patches, self.surroundings, map(vars, self._owners()))
         constructors.install(patches, _current_recorder, functions)
         random_streams.install(patches, _current_streams, NumpyStreams, functions)

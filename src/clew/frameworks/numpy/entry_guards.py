@@ -16,9 +16,7 @@ from clew.capture.guards import notes
 from clew.capture.guards.notes import expression_of
 from clew.capture.guards.variables import GuardsOfRun
 from clew.capture.recording.alternatives import Choice, Kind
-from clew.capture.recording.inputs import Inputs
-from clew.capture.recording.list_proxies import ListProxy
-from clew.capture.recording.recorder import Pending
+from clew.capture.recording.inputs import ExampleInputs
 from clew.capture.state.containers import SIMPLE
 from clew.capture.state.reachable import attribute_names
 from clew.frameworks.numpy.array_proxy import Reliance, relying, stand_in
@@ -111,12 +109,6 @@ def item_kind(value: Any, reliance: int) -> Any:
 
 
 @pure
-def is_list_or_tuple(value: Any) -> bool:
-    """Whether a value is a list or a tuple."""
-    return type(value) in (list, tuple)
-
-
-@pure
 def items_are(values: Any, kind: str, reliance: int) -> bool:
     """Whether all items of a list are of a kind."""
     return all(repr(item_kind(value, reliance)) == kind for value in values)
@@ -126,7 +118,7 @@ def _told(kind: Any) -> str:
     return f"({', '.join(map(_told, kind))})" if isinstance(kind, tuple) else str(kind)
 
 
-class NumpyInputs(Inputs):
+class NumpyInputs(ExampleInputs):
     """What enters a capture; of a number it is guarded at the end what the program relies on."""
 
     recorder: NumpyRecorder
@@ -139,8 +131,6 @@ class NumpyInputs(Inputs):
         self.numbers: list[tuple[Any, Any]] = []
         self.wholes: list[tuple[Any, Any]] = []
         """Arguments that are only handed on; what they are is guarded if the program relies on what calls give."""
-        self.lists: list[tuple[list[Any], Any]] = []
-        """Lists that may be of any length."""
         self.examples: list[Any] = []
         """The arrays among the arguments of the example, for guesses what others may be like."""
 
@@ -161,30 +151,15 @@ class NumpyInputs(Inputs):
     """Tells whether all items of a list are of a kind."""
     item_kind: Callable[..., Any] = staticmethod(item_kind)
 
-    def takes_list(self, value: Any, name: str) -> bool:
-        """Whether a list may be of any length: the program only reads it, and its items are of one kind."""
-        if type(value) not in (list, tuple) or not value or self.choices is None:
-            return False
-        asked = self.choices.asked()
-        if name not in (asked.only_read if type(value) is list else asked.read_alike):
-            return False
-        if id(value) in self.recorder.objects or self.recorder.identity.is_asked:
-            return False
-        kinds = {repr(self.item_kind(one, Reliance.DTYPE)) for one in value}
-        return len(kinds) == 1 and "None" not in kinds.pop()
+    def kind_in_list(self, value: Any) -> Any:
+        """Of which kind an item of a list is; None for what a list of any length may not hold."""
+        kind = repr(self.item_kind(value, Reliance.DTYPE))
+        return None if "None" in kind else kind
 
-    def open_list(self, value: Any, place: Any, name: str) -> Any:
-        """The proxy of such a list, or of a tuple that the program treats like one."""
-        if self.choices is not None and name in self.choices.asked().read_alike:
-            self.checks.append((notes.require, Pending(is_list_or_tuple, (place,)), True))
-        else:
-            self.checks.append((notes.require_type, place, list))
-        self.lists.append((value, place))
-        for array in [leaf for leaf in leaves(value) if type(leaf) is numpy.ndarray]:
+    def watch_items(self, values: list[Any]) -> None:
+        """Let arrays that lists of any length hold be put back after the run."""
+        for array in [leaf for leaf in leaves(values) if type(leaf) is numpy.ndarray]:
             self.recorder.rollback.watch(array)
-        made = ListProxy(list(value), place, self.recorder)
-        made.is_uniform = True
-        return made
 
     # ---- arguments that may be of several kinds ------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from clew.capture.recording.opaque_calls import CannotFollow, OpaqueCall, change
 from clew.capture.recording.operators import OperatorForm
 from clew.capture.recording.recorder import Pending, Recorder, Scalar
 from clew.errors import CaptureError
-from clew.frameworks.numpy import attributes, facts
+from clew.frameworks.numpy import attributes, facts, files
 from clew.frameworks.numpy.array_proxy import (
     Reliance,
     Traced,
@@ -349,6 +349,7 @@ class NumpyRecorder(ExampleRecorder):
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a function of NumPy's."""
         self.check_used()
+        files.check(function)
         args, kwargs = self.whole_arguments(args, kwargs)
         name = getattr(function, "__name__", "")
         handler = attributes.ANSWERS.get(function) if not kwargs and len(args) == 1 and is_traced(args[0]) else None
@@ -363,6 +364,7 @@ class NumpyRecorder(ExampleRecorder):
 
     def site(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that stands in the program itself: of constants alone it is recorded if it makes an array."""
+        files.check(function)
         args, kwargs = self.whole_arguments(args, kwargs)
         if any(self.follows(leaf) for leaf in leaves((args, kwargs))):
             if isinstance(function, numpy.ufunc):

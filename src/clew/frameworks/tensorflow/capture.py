@@ -26,6 +26,7 @@ from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.variables import WatchedVariables, may_count
 from clew.capture.options import Options
+from clew.capture.python.files import refuse_held
 from clew.capture.python.listener import CHANGES, Listener
 from clew.capture.recording.inputs import bind
 from clew.capture.state.containers import SIMPLE, follows
@@ -34,7 +35,7 @@ from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.capture.state.writes import Writes
-from clew.errors import CaptureError, ClewError
+from clew.errors import CaptureError, ClewError, as_cause
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
 from clew.frameworks.tensorflow import autograph as autograph_operators
 from clew.frameworks.tensorflow.effects import drop_unused
@@ -299,6 +300,7 @@ class _Capture:
         tracing = self.tracing
         tracing.notes.fixed_streams = self.is_function
         self._watch()
+        refuse_held(self.state.memory.outside_functions, self.surroundings.line_naming(""))
         try:
             owners = {id(one): one for one in (*self.objects, *self.parts)}.values()
             around = [value for _, value in self.surroundings.values()]
@@ -342,7 +344,7 @@ class _Capture:
             raise
         except Exception as error:
             if tracing.refusal is not None:
-                raise tracing.refusal from error
+                raise tracing.refusal from as_cause(error)
             if tracing.wanted and not tracing.builds:
                 raise tracing.restart(tracing.wanted) from error
             if _is_raised_by_user(error) and not tracing.failed_inside:
@@ -354,7 +356,7 @@ class _Capture:
                 f"TensorFlow cannot trace this program: {type(error).__name__}: {_first_lines(error)}",
                 why="it needs the values of tensors, or something else that a graph cannot hold",
                 fixes=("use functions of tf, which AutoGraph follows", "give other arguments"),
-            ) from error
+            ) from as_cause(error)
 
     # ---- the state of Python -------------------------------------------------------------------------------------
 

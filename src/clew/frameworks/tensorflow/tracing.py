@@ -41,6 +41,7 @@ from clew.capture.state.memory import Memory
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
+from clew.frameworks.numpy import files as numpy_files
 from clew.frameworks.numpy import random_streams
 from clew.frameworks.tensorflow import autograph
 from clew.frameworks.tensorflow.importer import Notes, Region
@@ -102,10 +103,10 @@ class Tracing:
         self.patches = Patches()
         self.cached = _CachedConstants()
 
-    def refuse(self, what: str, why: str = "", *fixes: str) -> CaptureError:
+    def refuse(self, what: str, why: str = "", *fixes: str, where: str = "") -> CaptureError:
         """The error for something that cannot be captured; kept, since the program may catch it."""
-        source = _line_of_program()
-        error = CaptureError(what, where="" if source is None else source.describe(), why=why, fixes=fixes)
+        source = None if where else _line_of_program()
+        error = CaptureError(what, where=where if source is None else source.describe(), why=why, fixes=fixes)
         self.refusal = self.refusal or error
         return error
 
@@ -201,6 +202,7 @@ class Tracing:
                     if not kind.__module__.startswith(("keras.", "tensorflow.")):
                         patches.on_class(kind, "call", self._converting)
                 replacements.install(patches)
+                numpy_files.install(patches)
                 replacements.install_in(patches, surroundings)
                 random_streams.install(patches, random_streams.Draws, random_streams.Draws, surroundings.functions)
                 caches.install(patches, _current_caches, None if self.builds else surroundings, layers)
@@ -213,6 +215,7 @@ class Tracing:
                     "the program draws random numbers from Python or NumPy",
                     "the graph would hold those of the example",
                     "use tf.random",
+                    where=surroundings.line_naming(""),
                 )
         finally:
             random.setstate(streams[0])

@@ -107,6 +107,8 @@ class Findings(RunFindings):
         self.met = MetFunctions()
         self.with_arrays: Exception | None = None
         """Why a run that followed arrays has failed, after which the next ones do without."""
+        self.tells_tensors_apart = False
+        """Whether the program asks which tensors are the same: then each of them enters by itself."""
         self.set_up: SetUp | None = None
         """What the program does to its modules at its first call."""
         self.set_up_stays = False
@@ -158,7 +160,8 @@ class Run(ExampleRun):
         if not isinstance(self.module, torch.nn.Module):
             self.module = findings.closed_over(fn)
         self.recorder.root = self.module
-        self.inputs = TorchInputs(self.recorder, settings.static)
+        opens_lists = settings.dynamic and not findings.tells_tensors_apart
+        self.inputs = TorchInputs(self.recorder, settings.static, opens_lists)
         self.inputs.plain_kinds += findings.plain_kinds + ((bool, int, float) if findings.has_plain_numbers else ())
         self.inputs.changing = frozenset(
             id(slot.variable.holder) for slot in findings.lifted.values() if not slot.is_only_read
@@ -223,15 +226,18 @@ class Run(ExampleRun):
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Given:
         """Let the arguments enter: what the program gets in their place."""
         target = self.module.forward if self.fn is self.module and self.module is not None else self.fn
-        self.inputs.choices = self._choices(target)
+        self.inputs.choices = self._choices(target, (*args, *kwargs.values()))
         return bind(self.inputs, signature_of(target), args, kwargs, None if self._is_hooked() else target)
 
-    def _choices(self, target: Any) -> Choices | None:
-        """The arguments that may be of other kinds: texts, flags, items of dicts, and None or not with free sizes."""
+    def _choices(self, target: Any, examples: Iterable[Any]) -> Choices | None:
+        """The arguments that may be of other kinds: texts, flags, items of dicts, and None or not with free sizes.
+        None or a tensor only in a program of the user's own, which is no model with many such arguments."""
         code = getattr(getattr(target, "__func__", target), "__code__", None)
         is_library = code is None or is_installed(code)  # each kind is a run of all of it
         if self.paths is None or self.settings.refuses_questions or (is_library and not self.settings.dynamic):
             return None
+        if self.settings.dynamic and not is_library and not self.findings.tells_tensors_apart:
+            self.inputs.examples = list(examples)
         asked = self.inputs.asked = asks(target, self.surroundings.functions, self._is_of_torch)
         return Choices(self.inputs, asked, self.findings, self.settings.static, self.settings.dynamic)
 
@@ -373,7 +379,7 @@ class Run(ExampleRun):
             raise Restart
         if count_of_global_hooks() != self._global_hooks:
             raise CaptureError("the program adds hooks to all modules, or takes some away, for its next call")
-        self.rollback.check_unseen()
+        self.rollback.check_unseen(self._line())
         self.open_files.check()
         self.recorder.trainers.check()
         self.recorder.caches.check()
@@ -539,6 +545,10 @@ class Run(ExampleRun):
         entry.module = self.module
         entered = [] if self.modules is None else self.modules.entered
         entry.write(self.after_inputs, [*entered, *self.module_calls.entered.items()])
+        if self.recorder.relied.hashed and any(run.inputs.lists or run.inputs.chosen() for run in runs):
+            self.findings.tells_tensors_apart = True
+            raise Restart
+        entry.write_choices(run.inputs for run in runs)
         self._read_values(graph)
         sources = self.recorder.folding.fold(graph, self.recorder.attributes.add_constant)
         if sources is not None:

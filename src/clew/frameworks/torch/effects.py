@@ -57,6 +57,10 @@ def overloads(operator: Any) -> list[OpOverload]:
     return [getattr(operator, name) for name in operator.overloads()]
 
 
+def _names_of(target: OpOverload | OpOverloadPacket) -> tuple[str, ...]:
+    return () if isinstance(target, OpOverload) else tuple(target.overloads())
+
+
 def base_name(operator: OpOverload | OpOverloadPacket) -> str:
     """``add`` for ``aten::add.Tensor``."""
     qualified = operator._schema.name if isinstance(operator, OpOverload) else operator._qualified_op_name
@@ -231,17 +235,37 @@ def operator_effect(
     static = worst(_static_effect(overload) for overload in _meant(target, kwargs, on_tensors))
     if static is Effect.RANDOM and name in (DRAWS_WHEN.keys() | DRAWS_ALWAYS):
         static = Effect.NONE
+    if not kwargs.keys() & _ASKING and not _is_up_to_arguments(target, _names_of(target)):
+        return static
     return worst([static, argument_effect(name, named_arguments(target, args, kwargs))])
+
+
+_ASKING = frozenset({"out", "inplace"})
+
+
+@functools.cache
+def _is_up_to_arguments(target: OpOverload | OpOverloadPacket, overload_names: tuple[str, ...]) -> bool:
+    """Whether arguments other than ``out`` may ask for an effect; a packet may get further overloads."""
+    asks = {*DRAWS_WHEN, *DRAWS_ALWAYS, *WRITES_STATISTICS_WHEN, *RENORMALISES, *CALLS_BACK}
+    names = {argument.name for overload in overloads(target) for argument in overload._schema.arguments}
+    return base_name(target) in asks or "inplace" in names
 
 
 def _meant(target: OpOverload | OpOverloadPacket, kwargs: dict[str, Any], on_tensors: bool) -> list[OpOverload]:
     """The overloads that a call may reach: those with ``out`` only when it is given."""
-    found = overloads(target)
     if isinstance(target, OpOverload):
-        return found
+        return overloads(target)
+    return _meant_by_packet(target, _names_of(target), on_tensors, kwargs.get("out") is not None)
+
+
+@functools.cache
+def _meant_by_packet(
+    target: OpOverloadPacket, overload_names: tuple[str, ...], on_tensors: bool, is_given_out: bool
+) -> list[OpOverload]:
+    found = overloads(target)
     if on_tensors:
         found = [overload for overload in found if not _writes_plain_list(overload)]
-    if kwargs.get("out") is not None:
+    if is_given_out:
         return found
     return [one for one in found if not any(argument.is_out for argument in one._schema.arguments)]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import operator
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -19,8 +19,8 @@ import torch
 from clew.capture.guards import notes
 from clew.capture.guards.notes import expression_of
 from clew.capture.guards.variables import NEVER, GuardsOfRun
-from clew.capture.recording.alternatives import Kind
-from clew.capture.recording.inputs import Inputs
+from clew.capture.recording.alternatives import Choice, Kind
+from clew.capture.recording.inputs import ExampleInputs
 from clew.capture.state.containers import is_of_library
 from clew.capture.state.reachable import compares_objects
 from clew.codegen.guards import by_equality
@@ -33,6 +33,7 @@ from clew.frameworks.torch.modules.state import OWN, ClosedOver, ModulesAround, 
 from clew.frameworks.torch.modules.training_mode import asked_for_mode
 from clew.frameworks.torch.recorder import TorchRecorder
 from clew.frameworks.torch.scalars import MODE, traced
+from clew.ir.arguments import leaves
 from clew.ir.effects import pure
 from clew.ir.node import Node
 from clew.ir.source import is_installed
@@ -54,28 +55,91 @@ def is_of(value: Any, kind: type) -> bool:
     return type(value) is kind
 
 
-class TorchInputs(Inputs):
-    """What enters a capture. Arguments may be one text or another, None or a number; of a tensor too much is relied on
-    that only an example of it tells."""
+@pure
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of torch's own class."""
+    return type(value) is torch.Tensor
 
-    def __init__(self, recorder: TorchRecorder, static: frozenset[str]) -> None:
+
+_GUESSES: tuple[Callable[[list[torch.Tensor]], tuple[Any, torch.dtype]], ...] = (
+    lambda tensors: (tensors[0].shape, tensors[0].dtype),
+    lambda tensors: (tensors[0].shape[:1], torch.int64),
+    lambda tensors: (tensors[0].shape[-1:], tensors[0].dtype),
+    lambda tensors: (tensors[-1].shape, tensors[-1].dtype),
+)
+"""Shapes and dtypes of a tensor that a program might take besides those that it is given."""
+
+
+class TorchInputs(ExampleInputs):
+    """What enters a capture. Arguments may be one text or another, None, a number or a tensor."""
+
+    recorder: TorchRecorder
+
+    def __init__(self, recorder: TorchRecorder, static: frozenset[str], opens_lists: bool = False) -> None:
         super().__init__(recorder, lambda value, place: traced(value, place, recorder), static)
+        self.opens_lists = opens_lists
+        """Whether lists may be of any length."""
+        self.kinds_in_lists: list[Any] = []
+        """Of which kind the items of each such list are, as they came in."""
+        self.examples: list[Any] = []
+        """The arguments of the example where another may be None or not, for guesses what tensors may be like."""
+        self.kinds_chosen: dict[int, Any] = {}
+        """Of which kind the tensors are that may be of another one, by their identity."""
+
+    def kind_in_list(self, value: Any) -> Any:
+        """Of which kind an item of a list is; None for what a list of any length may not hold."""
+        return item_kind(value) if self.opens_lists else None
+
+    def open_list(self, value: Any, place: Any, name: str) -> Any:
+        """The proxy of such a list, or of a tuple that the program treats like one."""
+        self.kinds_in_lists.append(item_kind(value[0]))
+        return super().open_list(value, place, name)
+
+    def watch_items(self, values: list[Any]) -> None:
+        """Let tensors that lists of any length hold be put back after the run."""
+        for tensor in [leaf for leaf in leaves(values) if isinstance(leaf, torch.Tensor)]:
+            self.recorder.rollback.watch_attributes(tensor)
+            self.recorder.rollback.watch_tensor(tensor)
 
     def number_kind(self, value: Any = 1.0) -> Kind:
         """A number of the class of ``value``."""
         return Kind("number", is_of, (type(value),), value)
 
     def array_kind(self, name: str, tries: int) -> Kind | None:
-        """No tensor is made up."""
-        return None
+        """A tensor that might do for an argument of this name."""
+        examples = [one for one in self.examples if type(one) is torch.Tensor]
+        if not examples or tries >= len(_GUESSES):
+            return None
+        shape, dtype = _GUESSES[tries](examples)
+        return Kind("array", is_tensor, (), torch.ones(shape, dtype=torch.bool if "mask" in name else dtype))
 
     def own_array_kind(self, value: Any) -> Kind | None:
-        """A tensor that the example gives is guarded as such."""
-        return None
+        """The kind of a tensor that the example gives."""
+        is_plain = type(value) is torch.Tensor and not vars(value)
+        return Kind("array", is_tensor, (), value) if is_plain and self.examples else None
+
+    def kind_left(self, value: Any) -> Kind | None:
+        """The kind of what a run has left where nothing was, with a value to run with; None if it is not followed."""
+        plain = self.recorder.concrete(value)
+        if type(plain) in (int, float):
+            return None if self.is_plain(type(plain)) else self.number_kind(plain)
+        if type(value) is not torch.Tensor or vars(value):
+            return None
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            return Kind("array", is_tensor, (), value.detach().clone().requires_grad_(value.requires_grad))
 
     def entered(self, value: Any, place: Any) -> Any:
-        """The proxy of a number."""
-        return self.wrap_number(value, place)
+        """The proxy of a number or a tensor."""
+        if not isinstance(value, torch.Tensor):
+            return self.wrap_number(value, place)
+        self.kinds_chosen[id(value)] = item_kind(value)
+        self.watch_items([value])
+        return self.recorder.enter(value, place)
+
+    def chosen(self) -> list[Choice]:
+        """The tensors that may be of another kind, which have guards of their own."""
+        made = [] if self.choices is None else self.choices.made
+        return [one for one in made if one.marker is not None and id(one.chosen.value) in self.kinds_chosen]
 
 
 def _is_module(value: Any) -> bool:
@@ -90,6 +154,47 @@ _FACTS = {
     "layout": "layout",
     "is_leaf": "is_leaf",
 }
+_OF_ITEMS: dict[str, Callable[[torch.Tensor], Any]] = {
+    **{fact: operator.attrgetter(name) for fact, name in _FACTS.items()},
+    "number_kind": number_kind,
+    "mask": is_mask,
+}
+"""What a program may rely on of the tensors in a list of any length."""
+
+
+def item_kind(value: Any, facts: Collection[str] = _OF_ITEMS) -> Any:
+    """Of which kind an item of a list is, told by these facts; None for what a list of any length may not hold."""
+    if type(value) is torch.Tensor:
+        return None if vars(value) else ("Tensor", *((fact, _OF_ITEMS[fact](value)) for fact in facts))
+    if type(value) is tuple:
+        kinds = tuple([item_kind(one, facts) for one in value])
+        return None if None in kinds else ("tuple", *kinds)
+    return (type(value).__name__,) if type(value) in (int, float) else None
+
+
+def _told_by(kind: tuple[Any, ...], facts: Collection[str]) -> tuple[Any, ...]:
+    """A kind, told by fewer facts."""
+    name, *parts = kind
+    if name == "tuple":
+        return name, *(_told_by(part, facts) for part in parts)
+    return name, *(part for part in parts if part[0] in facts)
+
+
+def _text_of(kind: tuple[Any, ...]) -> str:
+    """A kind as people read it."""
+    name, *parts = kind
+    if name == "tuple":
+        return f"({', '.join(map(_text_of, parts))})"
+    facts = [f"{part[0]} {part[1]}" for part in parts]
+    return f"{name} ({', '.join(facts)})" if facts else str(name)
+
+
+@pure
+def items_are(values: Any, kind: Any, facts: tuple[str, ...]) -> bool:
+    """Whether all items of a list are of a kind that these facts tell."""
+    return all(item_kind(value, facts) == kind for value in values)
+
+
 
 
 @pure
@@ -150,6 +255,7 @@ _ASKING = frozenset({"level", "hasHandlers", "disabled"})
 class EntryGuards(GuardsOfRun[TorchRecorder]):
     """Writes the entry guards of one capture into its graph; ``module`` is the one that was captured, if it was one."""
 
+    inputs: TorchInputs
     module: Any = None
     _asking: tuple[bool, bool, set[str]] | None = None
 
@@ -160,6 +266,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         """
         with self.graph.inserting_before(after._next):
             self._inputs()
+            self._lists()
             self._gradients()
             ran = self.surroundings.ran(self.recorder.code.executed.values())
             names = self.surroundings.names(self.recorder.code.executed.values())
@@ -173,8 +280,12 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             self._trainers(names)
             self._carried_around()
             self._same_objects(one for one in self.inputs.arrays if not isinstance(one[0], numpy.generic))
-            if self.recorder.relied.hashed or any(compares_objects(function.__code__) for function in ran):
-                self._different_objects(self.inputs.arrays, "tensors")
+            comparing = [function.__code__ for function in ran if compares_objects(function.__code__)]
+            if self.recorder.relied.hashed or comparing:
+                self._different_objects(self.inputs.arrays, "tensors among the arguments")
+            if self.module is not None and comparing:
+                is_own = not all(map(is_installed, comparing))
+                self._tensors_compared(names if is_own else {name for code in comparing for name in code.co_names})
             self._parameters()
             self._arrays_of_modules()
             if self.module is not None:
@@ -221,6 +332,30 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             if node in indices and not (tensor.is_floating_point() or tensor.is_complex()):
                 text = f"{expression_of(node)}.dtype {'in' if is_mask(tensor) else 'not in'} (torch.bool, torch.uint8)"
                 self._require(self.graph.call_function(is_mask, (node,)), is_mask(tensor), text, "rank")
+
+    def _lists(self) -> None:
+        """All items of a list of any length must be of the kind that they were, as far as the program relies on it."""
+        facts = self._facts_of_items()
+        for (_, place), kind in zip(self.inputs.lists, self.inputs.kinds_in_lists, strict=True):
+            node, told = self.recorder.resolve(place), _told_by(kind, facts)
+            found = self.graph.call_function(items_are, (node, told, facts))
+            self._require(found, True, f"each item of {expression_of(node)} is {_text_of(told)}")
+
+    def write_choices(self, runs: Iterable[TorchInputs]) -> None:
+        """Guard what the program relies on of tensors that may be of another kind, where their kind is known."""
+        facts = self._facts_of_items()
+        found = {one.marker: (one, inputs) for inputs in runs for one in inputs.chosen()}
+        for marker, (one, inputs) in found.items():
+            assert marker is not None
+            node, told = one.node, _told_by(inputs.kinds_chosen[id(one.chosen.value)], facts)
+            test: Any = marker.args[0]
+            test.target, test.args = items_are, ((node,), told, facts)
+            marker.args = (test, True, f"{expression_of(node)} is {_text_of(told)}")
+
+    def _facts_of_items(self) -> tuple[str, ...]:
+        """What the program relies on of tensors that are told apart by their kinds alone."""
+        relied = self.recorder.relied.facts.keys() | ({"mask"} if "rank" in self.recorder.relied.facts else set())
+        return tuple(fact for fact in _OF_ITEMS if fact in relied)
 
     def _carried(self, tensor: torch.Tensor, node: Node) -> None:
         """Attributes that others have put on a tensor matter if the program asks for them."""
@@ -389,6 +524,23 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
                         self._number_kind(node, parameter)
                     else:
                         self._attribute(node, name, getattr(parameter, name), name)
+
+    def _tensors_compared(self, names: Collection[str]) -> None:
+        """Tensors of these names, of a module whose program compares objects, are one where they were one."""
+        lifted = {entry.slot.key for entry in self.state.entries}
+        found: list[tuple[Any, Any]] = []
+        for path, part in all_places(self.module):
+            for name, tensor in tensors_in(part) if not isinstance(self.module, ClosedOver) else ():
+                if name in names and self._key(part, name) not in lifted:
+                    found.append((tensor, self.graph.get_attr(f"{path}.{name}" if path else name)))
+        self._same_objects(found)
+        self._different_objects(found, "tensors of the module")
+
+    @staticmethod
+    def _key(part: torch.nn.Module, name: str) -> tuple[int, str]:
+        """The key of the place of an attribute."""
+        holders = (part._parameters, part._buffers)
+        return next((id(holder) for holder in holders if name in holder), id(vars(part))), name
 
     def _number_kind(self, node: Node, tensor: torch.Tensor) -> None:
         """Numbers that leave a tensor must be of the class that they were of: it follows from those that went in."""

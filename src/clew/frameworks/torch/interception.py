@@ -144,29 +144,33 @@ def _install_switches(patches: Patches, current: Current) -> None:
     for kind in _MANAGERS:
         patches.on_class(kind, "__enter__", lambda original: _entering(original, current))
         patches.on_class(kind, "__exit__", lambda original: _leaving(original, current))
-    patches.on_class(_GeneratorContextManager, "__enter__", lambda original: _entering(original, current, _flags))
+    patches.on_class(_GeneratorContextManager, "__enter__", lambda original: _entering_flags(original, current))
     patches.on_class(_GeneratorContextManager, "__exit__", lambda original: _leaving(original, current))
     patches.on_class(torch.autocast, "__init__", lambda original: _making(original, current))
     patches.on_class(torch.set_grad_enabled, "__init__", lambda original: _switching_for_a_while(original, current))
     patches.on_class(torch.set_grad_enabled, "__call__", lambda original: _decorating(original, current))
 
 
-def _any(manager: Any) -> bool:
-    return True
+def _entering_flags(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """Follow a context manager that is made of a generator if it sets flags of torch's back ends to plain values."""
+    followed = _entering(original, current)
+
+    def __enter__(self: Any) -> Any:
+        if self.func not in _FLAGS or any(map(_is_traced, (*self.args, *self.kwds.values()))):
+            return original(self)
+        return followed(self)
+
+    return __enter__
 
 
-def _flags(manager: Any) -> bool:
-    """Whether a context manager that was made of a generator sets flags of torch's back ends."""
-    is_known = getattr(manager, "func", None) in _FLAGS
-    return is_known and not any(issubclass(type(one), Scalar) for one in (*manager.args, *manager.kwds.values()))
+def _is_traced(value: Any) -> bool:
+    return issubclass(type(value), Scalar)
 
 
-def _entering(
-    original: Callable[..., Any], current: Current, is_followed: Callable[[Any], bool] = _any
-) -> Callable[..., Any]:
+def _entering(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     def __enter__(self: Any) -> Any:
         recorder = current()
-        node = None if recorder is None or not is_followed(self) else _manager(recorder, self)
+        node = None if recorder is None else _manager(recorder, self)
         if recorder is None or node is None:
             return original(self)
         with recorder.paused():

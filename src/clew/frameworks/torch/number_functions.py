@@ -21,10 +21,10 @@ import torch
 from clew.capture.bytecode.call_sites import redirected
 from clew.capture.patches import Patches
 from clew.capture.recording import numbers
-from clew.capture.recording.list_proxies import ListProxy, StateListProxy
+from clew.capture.recording.list_proxies import ListProxy, StateListProxy, extreme
 from clew.capture.recording.numbers import choosing, is_of_python, traced_list, traced_range
 from clew.capture.state.reachable import attribute_names
-from clew.frameworks.torch.scalars import TracedBool, TracedFloat, TracedInt, compute, traced
+from clew.frameworks.torch.scalars import TracedBool, TracedFloat, TracedInt, compute
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
@@ -107,18 +107,10 @@ def _choosing(original: Callable[..., Any]) -> Callable[..., Any]:
     among = choosing(original, lambda value: isinstance(value, (list, tuple)))
 
     def choose(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs and type(args[0]) is ListProxy and _is_of_numbers(args[0]):
-            recorder, items = args[0].recorder, args[0].recorder.concrete(args[0])
-            return traced(original(items), recorder.create(original, (recorder.argument(args[0]),)), recorder)
-        return among(*args, **kwargs)
+        found = extreme(original, args[0]) if len(args) == 1 and not kwargs else None
+        return among(*args, **kwargs) if found is None else found
 
     return choose
-
-
-def _is_of_numbers(values: ListProxy) -> bool:
-    """Whether a list of any length holds numbers of one type, as far as it can be told from the example."""
-    kinds = {type(item) for item in values.recorder.concrete(values)}
-    return values.is_whole and values.is_local and len(kinds) == 1 and kinds <= {int, float}
 
 
 def _truth(current: Current) -> Callable[..., Any]:

@@ -21,7 +21,7 @@ from clew.capture.guards.notes import CHECKS, Variable, read_variable
 from clew.capture.state.memory import Memory
 from clew.capture.state.writes import refused
 from clew.codegen.with_blocks import blocks_of
-from clew.errors import ClewError, GuardError, StateError
+from clew.errors import ClewError, GuardError, StateError, as_cause
 from clew.frameworks.numpy.undo import Kept as KeptArrays
 from clew.frameworks.torch.calls.tensor_mutation import Undo
 from clew.frameworks.torch.effects import written_now
@@ -253,7 +253,7 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
             arrays.put_back()
         if isinstance(error, ClewError):
             raise
-        raise refused(error) from error
+        raise refused(error) from as_cause(error)
 
 
 def _tensors_below(values: list[Any]) -> Iterator[torch.Tensor]:
@@ -277,7 +277,7 @@ def _half_done_when_raising() -> Iterator[None]:
             why="a graph sets the program's attributes at its end, and so not before this error; what it had written "
             "to tensors by then stays written, since so much is not copied before each call",
             fixes=("call the original where errors are expected", "put the state back before you go on"),
-        ) from error
+        ) from as_cause(error)
 
 
 _ENDS = (torch.Tensor, torch.nn.Module)

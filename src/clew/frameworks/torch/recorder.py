@@ -328,6 +328,20 @@ class TorchRecorder(ExampleRecorder):
             fixes=("keep the function as one call: clew.wrap",),
         )
 
+    def fresh(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Another tensor object over the same memory."""
+        with self.paused():
+            alias: torch.Tensor = torch.ops.aten.alias(tensor)
+            vars(alias).update(vars(tensor))
+        self.aliases[id(alias)] = (alias, self.original(tensor))
+        return alias
+
+    def apart(self, value: Any) -> Any:
+        """What is taken out of a list: other objects for tensors that belong to a node already, which keep it."""
+        if isinstance(value, torch.Tensor):
+            return value if self.held(value) is None else self.fresh(value)
+        return super().apart(value)
+
     # ---- calls ---------------------------------------------------------------------------------------------------
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -188,13 +188,14 @@ class Rollback:
         for keep in self.keepers:
             keep(tensor, find_region)
 
-    def check_unseen(self) -> None:
-        """Raise if the program changed something that no node of the graph changes."""
+    def check_unseen(self, where: str) -> None:
+        """Raise if the program, which stands ``where``, changed something that no node of the graph changes."""
         recorder = self.recorder
         assert recorder is not None, "a run has one"
         if recorder.streams.moved_unseen():
             raise CaptureError(
                 "the program draws random numbers from Python or NumPy",
+                where=where,
                 why="they would be frozen in the graph",
                 fixes=("use torch's random numbers", "pass the random value as an argument"),
             )
@@ -304,14 +305,7 @@ class TorchSupport(Support):
 
     def fresh(self, array: Any) -> Any:
         """Another tensor object over the same memory; an array itself, whose proxy will be another."""
-        recorder = self.recorder
-        if not isinstance(array, torch.Tensor):
-            return array
-        with recorder.paused():
-            alias = torch.ops.aten.alias(array)
-            vars(alias).update(vars(array))
-        recorder.aliases[id(alias)] = (alias, recorder.original(array))
-        return alias
+        return self.recorder.fresh(array) if isinstance(array, torch.Tensor) else array
 
     def kind(self, value: Any) -> Any:
         """The type of a number; class, dtype and rank of an array; device and layout of a tensor too."""

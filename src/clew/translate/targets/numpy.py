@@ -26,8 +26,7 @@ _DTYPES = frozenset(
 )
 _AT = {"add": numpy.add.at, "multiply": numpy.multiply.at, "max": numpy.maximum.at, "min": numpy.minimum.at}
 
-_ERFC = importlib.import_module("scipy.special").erfc if importlib.util.find_spec("scipy") else None
-_ERF = importlib.import_module("scipy.special").erf if importlib.util.find_spec("scipy") else None
+_SCIPY = importlib.import_module("scipy.special") if importlib.util.find_spec("scipy") else None
 
 
 class NumpyNamespace(Namespace):
@@ -91,10 +90,7 @@ class NumpyNamespace(Namespace):
         return self.writer.method("view", pairs, self.dtype_object(dtype))[..., 0]  # type: ignore[no-any-return]
 
     def erf(self, x: Array) -> Array:
-        if _ERF is None:
-            raise Untranslatable("numpy has no error function; SciPy has one: pip install scipy")
-        made: Array = self.writer.call(_ERF, x)
-        return made
+        return self.special("erf", x)
 
     def softplus(self, x: Array) -> Array:
         made: Array = self.logaddexp(x, 0)
@@ -166,16 +162,13 @@ class NumpyNamespace(Namespace):
         return self.at_set(wide, places, x)
 
     def special(self, name: str, x: Array) -> Array:
-        if _ERF is None:
+        if _SCIPY is None:
             raise Untranslatable(f"numpy has no {name}; SciPy has one: pip install scipy")
-        made: Array = self.writer.call(getattr(importlib.import_module("scipy.special"), name), x)
+        made: Array = self.writer.call(getattr(_SCIPY, name), x)
         return made
 
     def erfc(self, x: Array) -> Array:
-        if _ERFC is None:
-            raise Untranslatable("numpy has no error function; SciPy has one: pip install scipy")
-        made: Array = self.writer.call(_ERFC, x)
-        return made
+        return self.special("erfc", x)
 
     # ---- random numbers ----------------------------------------------------------------------------------------------
 

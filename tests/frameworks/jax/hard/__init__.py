@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from tests.frameworks.jax.hard import effects, numbers, outside, practice, state, structure, traced_once, transforms
+from tests.frameworks.jax.hard import (
+    effects,
+    libraries,
+    nests,
+    numbers,
+    outside,
+    practice,
+    state,
+    structure,
+    traced_once,
+    transforms,
+)
 from tests.frameworks.jax.hard.ledger import PROGRAMS
 
-assert effects and numbers and outside and practice and state and structure and traced_once and transforms
-__all__ = ["PROGRAMS"]
+assert effects and nests and numbers and outside and state and structure and traced_once and transforms
+UNTESTED = practice.UNTESTED | libraries.UNTESTED
+"""Those that ``python -m tests.frameworks.jax.general`` runs alone."""
+__all__ = ["PROGRAMS", "UNTESTED"]

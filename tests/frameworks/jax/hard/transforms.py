@@ -132,3 +132,74 @@ def closure_conversion(x):
         return y * x
 
     return jax.vmap(f)(jnp.arange(3.0)), jax.linear_transpose(f, x)(x)
+
+
+@program((LONG, 2, True), (X, 0, False), (-X, 3, True), (jnp.ones(4), 1, 1))
+def scan_that_is_configured(x, rounds, adds):
+    def step(total, value):
+        total = total + value if adds else total - value
+        for _ in range(rounds):
+            total = total * 0.5
+        return total, total
+
+    return jax.lax.scan(step, 0.0, x)
+
+
+@program((X, 3), (X, 1), (X, jnp.array(3)), (X, 2.5), (X, True), (M, 1))
+def number_decides_inside_of_jit(x, n):
+    return jax.jit(lambda v: v * 3 if n > 2 else v)(x)
+
+
+@program((X, 2), (X, 3), (X, 1), (M[0], 0))
+def while_on_a_number_inside_of_a_gradient(x, n):
+    def loss(v):
+        total, i = 0.0, 0
+        while i < n:
+            total = total + (v ** (i + 1)).sum()
+            i += 1
+        return total
+
+    return jax.grad(loss)(x), jax.hessian(loss)(x)
+
+
+@program((M, 2), (M, 3), (M[:1], 1))
+def list_inside_of_a_batch(x, n):
+    def f(v):
+        return jnp.stack([v * i for i in range(n)]).sum(0)
+
+    return jax.vmap(f)(x)
+
+
+@program((X,), (-X,), (Y,))
+def data_decide_inside_of_a_gradient(x):
+    def loss(v):
+        if v.sum() > 0:
+            return (v**2).sum()
+        return (v**3).sum()
+
+    return jax.grad(loss)(x)
+
+
+@program((X, X), (X, -X), (X, Y))
+def data_around_decide_inside_of_a_gradient(x, y):
+    return jax.grad(lambda v: ((v * 2) if y[0] > 0 else v).sum())(x)
+
+
+@program((X, 2), (X, 1), (Y, 5), refused="a function that JAX is handed changes state on one side of a branch alone")
+def counts_inside_of_jit(x, n):
+    counts = {"calls": 0}
+
+    def f(v):
+        if n > 1:
+            counts["calls"] += 1
+        return v * 2
+
+    return jax.jit(f)(x), counts["calls"]
+
+
+@program((X, 2), (X, 1), (Y, 4), (X, 0))
+def recursion_on_a_static_number(x, n):
+    def f(v, k):
+        return v if k == 0 else f(jnp.sin(v), k - 1)
+
+    return jax.jit(f, static_argnums=1)(x, n)

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tests.frameworks.numpy.hard import arguments, branches, flow_branches, flow_loops, outside, results, state, writes
+from tests.frameworks.numpy.hard import (
+    arguments,
+    branches,
+    flow_branches,
+    flow_loops,
+    outside,
+    results,
+    state,
+    workloads,
+    writes,
+)
 from tests.frameworks.numpy.hard.ledger import PROGRAMS, Program
 
 __all__ = [
@@ -15,5 +25,6 @@ __all__ = [
     "outside",
     "results",
     "state",
+    "workloads",
     "writes",
 ]

@@ -19,7 +19,7 @@ from clew.capture.python.random_numbers import DRAWS
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.recorder import Scalar
 from clew.errors import CaptureError
-from clew.frameworks.numpy import random_streams
+from clew.frameworks.numpy import files, random_streams
 from clew.frameworks.torch.calls.constructors import twin_of
 from clew.frameworks.torch.refusals import refusal
 from clew.ir.arguments import leaves
@@ -136,6 +136,7 @@ def install(patches: Patches, current: Current) -> None:
         return None if recorder is None else recorder.streams
 
     random_streams.install(patches, streams, Streams, note=noted)
+    files.install(patches)
 
 
 def _is_number(value: Any) -> bool:
