@@ -6,6 +6,8 @@ import operator
 import pytest
 import torch
 import torch.fx
+from clew.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from clew.fx.passes.operator_support import OperatorSupport
 from clew.fx.passes.split_module import split_module
 from clew.fx.passes.split_utils import split_by_tags
 from clew.fx.passes.tools_common import legalize_graph
@@ -281,6 +283,44 @@ def test_a_part_that_is_cut_out_runs_where_writes_allow_it():
 def test_a_part_on_both_sides_of_a_write_is_refused():
     with pytest.raises(GraphError, match="around a write in place"):
         fused(clew.trace(Writing(), (torch.rand(3),)), "z", "mul", "add")
+
+
+class ReadingWhatWasWritten(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = x * 2
+        y.add_(5)
+        z = self.linear(y)
+        return z * 3
+
+
+class LayersAndProducts(OperatorSupport):
+    def is_node_supported(self, submodules, node):
+        return node.op == "call_module" or node.target is operator.mul
+
+
+def test_partitions_stay_on_their_side_of_a_write():
+    model, x = ReadingWhatWasWritten(), torch.rand(2, 3)
+    captured = clew.trace(model, (x,))
+    partitioner = CapabilityBasedPartitioner(captured, LayersAndProducts(), allows_single_node_partition=True)
+    parts = partitioner.propose_partitions()
+    assert sorted(len(part.nodes) for part in parts) == [1, 2]
+    torch.testing.assert_close(partitioner.fuse_partitions(parts)(x), model(x))
+
+
+def test_what_has_no_value_is_no_input():
+    def filled(x):
+        y = x * 2
+        y[0] = 5
+        return y + 1
+
+    traced = fx.symbolic_trace(filled)
+    CapabilityBasedPartitioner(traced, LayersAndProducts())
+    add = next(node for node in traced.graph.nodes if node.target is operator.add)
+    assert [node.name for node in add.all_input_nodes] == ["mul"]
 
 
 def test_modules_of_packages_are_there_without_an_import():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -27,10 +28,14 @@ _OURS = (GraphModule, Graph, Node)
 
 
 def put_borders(module: ModuleType, origin: str) -> None:
-    """Give all functions that a module over Clew's classes has for others their borders."""
+    """Give all functions and planners that a module over Clew's classes has for others their borders."""
     for name, value in list(vars(module).items()):
-        if isinstance(value, FunctionType) and value.__module__ == module.__name__ and not name.startswith("_"):
+        if getattr(value, "__module__", "") != module.__name__ or name.startswith("_"):
+            continue
+        if isinstance(value, FunctionType):
             setattr(module, name, _with_border(value, origin, name))
+        elif isinstance(value, type) and name in _PLANNING:
+            value.__init__ = _after_writes_are_inputs(value.__init__)  # type: ignore[misc]
 
 
 def _with_border(ours: FunctionType, origin: str, name: str) -> Callable[..., Any]:
@@ -60,6 +65,34 @@ def _with_border(ours: FunctionType, origin: str, name: str) -> Callable[..., An
 
 _SORTING = frozenset({"fuse_by_partitions", "legalize_graph"})
 """Passes that sort a graph anew, by who uses whose value alone."""
+
+_PLANNING = frozenset({"CapabilityBasedPartitioner"})
+"""Classes that decide by who uses whose value which nodes may run as one."""
+
+
+def _after_writes_are_inputs(made: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(made)
+    def init(self: Any, graph_module: Any, *args: Any, **kwargs: Any) -> None:
+        if isinstance(graph_module, GraphModule):
+            let_writes_be_inputs(graph_module.graph)
+        made(self, graph_module, *args, **kwargs)
+
+    return init
+
+
+def let_writes_be_inputs(graph: Graph) -> None:
+    """Let what reads an array behind a write in place take what the write returns, which is the same array.
+
+    So who asks only for users and inputs sees that it has to stay behind the write.
+    """
+    for write in graph.nodes:
+        array = written_array(write)
+        if array is not None and write.target not in _WITHOUT_A_VALUE:
+            for reader in [user for user in array.users if user > write]:
+                reader.replace_input_with(array, write)
+
+
+_WITHOUT_A_VALUE = (operator.setitem, "__setitem__")
 
 Order = tuple[str, str]
 

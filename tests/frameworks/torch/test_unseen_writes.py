@@ -136,3 +136,41 @@ def test_functional_layers_count_as_layers(dtype):
     assert targets(clew.symbolic_trace(Functional()).graph).count(written) == 1
     x = torch.rand(2, 3)
     torch.testing.assert_close(clew.symbolic_trace(model := Functional())(x), model(x))
+
+
+def stochastic_depth(value, p, training):
+    return value * torch.bernoulli(torch.full_like(value, 1 - p)) if training else value
+
+
+def drop(value, training):
+    return stochastic_depth(value, 0.5, training)
+
+
+class Dropping(Residual):
+    """As torchvision's models write it: a leaf in the program, which may give its argument itself."""
+
+    keeps_the_block = False
+
+    def forward(self, x):
+        x = self.relu(self.first(x))
+        block = self.norm(self.second(x))
+        out = drop(block, self.training)
+        out += x
+        return (out, block) if self.keeps_the_block else out
+
+
+@pytest.mark.parametrize(("keeps_the_block", "written"), [(False, operator.add), (True, operator.iadd)])
+def test_what_may_be_the_argument_itself_is_followed_to_it(monkeypatch, keeps_the_block, written):
+    monkeypatch.setattr(stochastic_depth, "__module__", "torchvision.ops.stochastic_depth")
+    tracer = clew.Tracer(autowrap_functions=(stochastic_depth,))
+    model = Dropping().eval()
+    model.keeps_the_block = keeps_the_block
+    graph = tracer.trace(model)
+    assert targets(graph) == [stochastic_depth, written]
+    given = torch.rand(1, 3, 2, 2)
+    torch.testing.assert_close(clew.GraphModule(model, graph)(given), model(given))
+
+
+def test_an_unknown_function_may_keep_what_it_is_given():
+    tracer = clew.Tracer(autowrap_functions=(stochastic_depth,))
+    assert targets(tracer.trace(Dropping().eval())) == [stochastic_depth, operator.iadd]

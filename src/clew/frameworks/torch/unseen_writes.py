@@ -33,11 +33,14 @@ _WEIGHTED_FUNCTIONS = frozenset(
 _KEEPING = (
     nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool2d,
     nn.AdaptiveAvgPool2d, nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.Hardtanh, nn.Hardswish, nn.SiLU,
+    nn.Sigmoid, nn.Hardsigmoid, nn.GELU,
 )  # fmt: skip
 _KEEPING_FUNCTIONS = frozenset(
     {torch.relu, functional.relu, functional.relu6, functional.leaky_relu, functional.max_pool2d, functional.avg_pool2d}
 )
 _COMPUTING = frozenset({operator.add, operator.sub, operator.mul})
+_MAY_PASS_ON = frozenset({("torchvision.ops.stochastic_depth", "stochastic_depth")})
+"""Functions that give their first argument itself, or a new value of its dtype, and keep no reference to it."""
 _VIEWING = frozenset({torch.flatten, "flatten", "view", "reshape", "contiguous", "permute", "transpose"})
 
 
@@ -96,7 +99,14 @@ def _keeps(node: Node, root: Any) -> bool:
     """Whether a call gives a value of the dtype of its first argument."""
     if node.op == "call_module":
         return type(_module(node, root)) in _KEEPING
+    if _may_pass_on(node):
+        return True
     return _is_one_of(node.target, _KEEPING_FUNCTIONS) or _is_one_of(node.target, PLAIN)
+
+
+def _may_pass_on(node: Node) -> bool:
+    place = (getattr(node.target, "__module__", None), getattr(node.target, "__qualname__", None))
+    return node.op == "call_function" and place in _MAY_PASS_ON
 
 
 def _writes(node: Node, root: Any) -> bool:
@@ -108,10 +118,10 @@ def _writes(node: Node, root: Any) -> bool:
 
 
 def _returns_input(node: Node, root: Any) -> bool:
-    """Whether a call gives its first argument, written to, or a view of it."""
+    """Whether a call gives its first argument, written to, or a view of it, or may do so."""
     if not node.args or not isinstance(node.args[0], Node):
         return False
-    return _is_one_of(node.target, _VIEWING) or (_keeps(node, root) and _writes(node, root))
+    return _may_pass_on(node) or _is_one_of(node.target, _VIEWING) or (_keeps(node, root) and _writes(node, root))
 
 
 def _is_fresh(node: Node, root: Any) -> bool:
@@ -119,7 +129,7 @@ def _is_fresh(node: Node, root: Any) -> bool:
     if node.op == "call_module" and type(_module(node, root)) in _WEIGHTED:
         return True
     is_computed = node.op == "call_function" and _is_one_of(node.target, _COMPUTING | _WEIGHTED_FUNCTIONS)
-    return is_computed or (_keeps(node, root) and not _writes(node, root))
+    return is_computed or (_keeps(node, root) and not _writes(node, root) and not _may_pass_on(node))
 
 
 def _have_one_dtype(left: Node, right: Node, root: Any) -> bool:
