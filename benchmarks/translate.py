@@ -246,6 +246,9 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     lines = ["# Translated architectures", ""]
     lines += [
         "Small random models of transformers, captured and translated; written by `python -m benchmarks.translate`.",
+        "*Can be*: nothing is refused, and it was not run (`--dry-run`). *Guarded*: a guard refused such inputs.",
+        "*Warned*: another result, and a warning that `topk` took some of several equal items. *Timeout*: not done",
+        "within the time limit, on a machine that others used as well; what is in the row was done before.",
         "",
     ]
     for to in sorted({row["to"] for row in rows}):

@@ -45,6 +45,7 @@ IDEAS = {
     "translate.rows.torch_complex": "one kind of rows",
     "translate.rows.torch_linalg": "one kind of rows",
     "translate.rows.torch_plain": "one kind of rows",
+    "translate.rows.torch_strides": "one kind of rows",
     "translate.sources.torch_functions": "functions that take functions, which have bodies of their own",
     "translate.rows.torch_layers": "one kind of rows",
     "translate.rows.torch_python": "one kind of rows",

@@ -94,6 +94,12 @@ def llama() -> Made:
     return transformers.LlamaForCausalLM(config), (), {"input_ids": TOKENS, "labels": TOKENS, "use_cache": False}
 
 
+def mixtral() -> Made:
+    """Its experts are one grouped product, whose fake kernel takes bfloat16 alone."""
+    config = transformers.MixtralConfig(**SMALL, num_key_value_heads=1, num_local_experts=4)
+    return transformers.MixtralForCausalLM(config), (), {"input_ids": TOKENS, "labels": TOKENS, "use_cache": False}
+
+
 def t5() -> Made:
     config = transformers.T5Config(vocab_size=40, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2)
     config.decoder_start_token_id = 0
@@ -122,6 +128,6 @@ def _encoder() -> dict[str, Any]:
 
 MODELS: dict[str, Callable[[], Made]] = {
     one.__name__: one
-    for one in (perceptron, convolutions, recurrent, encoder, tied, bert, gpt2, llama, t5, vit, resnet,
+    for one in (perceptron, convolutions, recurrent, encoder, tied, bert, gpt2, llama, mixtral, t5, vit, resnet,
                 convnext)
 }  # fmt: skip

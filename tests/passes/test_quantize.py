@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -189,6 +192,20 @@ def test_a_quantized_program_is_verified_within_a_tolerance(net):
     captured = clew.quantize(clew.trace(model, (x,)))
     assert clew.verify(captured, model, ((x,), {}), atol=0.1, gradients=False)
     assert not clew.verify(captured, model, ((x,), {}), gradients=False)
+
+
+def test_plain_python_of_a_quantized_program(net, tmp_path):
+    model, x = net
+    captured = clew.quantize(clew.trace(model, (x,)))
+    with pytest.raises(clew.errors.CodegenError, match="capture the program once more"):
+        captured.to_python(tmp_path / "whole")
+    clew.trace(captured, (x,)).to_python(tmp_path / "entered")
+    source = "import sys, torch; sys.modules['clew'] = None; import model; x, y = torch.load('given.pt')\n"
+    source += "torch.testing.assert_close(model.load()(x), y)"
+    torch.save((x, captured(x).detach()), tmp_path / "entered" / "given.pt")
+    command = [sys.executable, "-c", source]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run(command, cwd=tmp_path / "entered", env=environment, check=True)
 
 
 def test_a_transformer_with_tied_weights():

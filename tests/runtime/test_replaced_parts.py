@@ -162,3 +162,24 @@ def test_a_part_may_be_added_for_the_graph_to_call() -> None:
     with captured.graph.inserting_before(output):
         output.args = (captured.graph.call_module("block.2", (output.args[0],)),)
     assert captured(X).abs().max() <= 1
+
+
+def test_lists_and_dicts_of_parts_are_walked_through() -> None:
+    class Nest(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(11)])
+            self.named = nn.ModuleDict({"first": nn.Linear(2, 2)})
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for layer in self.layers:
+                x = layer(x)
+            return self.named["first"](x)
+
+    model = Nest()
+    captured = clew.trace(model, (torch.ones(1, 2),))
+    assert list(captured.layers) == list(model.layers) and len(captured.layers) == 11
+    assert captured.layers[-1] is model.layers[-1] and captured.layers[9:] == list(model.layers)[9:]
+    assert captured.named["first"] is model.named["first"] and captured.named
+    with pytest.raises(IndexError):
+        captured.layers[11]

@@ -1,12 +1,14 @@
 """What one process of several does in the tests: ``python -m tests.tools.pipeline_worker rank count port modes``.
 
-It trains a small GPT-2, in stages or with DDP, and compares what comes out with the whole, which each process trains
-for itself. ``python -m tests.tools.pipeline_worker 4 gpipe``, without a rank, starts so many processes and waits.
+It trains a small GPT-2, in stages, with DDP, FSDP2 or tensor parallelism, and compares what comes out with the whole,
+which each process trains for itself. ``python -m tests.tools.pipeline_worker 4 gpipe``, without a rank, starts so many
+processes and waits.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import socket
 import subprocess
@@ -17,7 +19,12 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from transformers import GPT2Config, GPT2LMHeadModel
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from transformers.models.gpt2.modeling_gpt2 import GPT2Block
 
 import clew
 
@@ -67,11 +74,65 @@ def train(rank: int, count: int, schedule: str) -> None:
 
 
 def replicated(rank: int, count: int) -> None:
-    """DDP over a captured model: each process has a part of the batch, and all take the step of the whole."""
+    """DDP over a captured model."""
+    captured = _captured(count)
+    _train_on_parts(rank, count, captured, torch.nn.parallel.DistributedDataParallel(captured))
+
+
+def sharded(rank: int, count: int) -> None:
+    """FSDP2 over a captured model, whole; and over its layers, where these stay calls."""
+    mesh = init_device_mesh("cpu", (count,))
+    captured = _captured(count)
+    fully_shard(captured, mesh=mesh)
+    _train_on_parts(rank, count, captured, captured)
+    captured = _captured(count, leaves=[None, GPT2Block])
+    for layer in captured.transformer.h:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(captured, mesh=mesh)
+    _train_on_parts(rank, count, captured, captured)
+    try:
+        clew.trace(captured, kwargs={"input_ids": torch.zeros(1, 2, dtype=torch.long), "use_cache": False})
+    except clew.CaptureError as error:
+        print("SAID", str(error).split("\n")[0], flush=True)
+
+
+def parallel(rank: int, count: int) -> None:
+    """Tensor parallelism on the paths of a captured model: each process has a part of each layer."""
+    torch.manual_seed(0)
+    config = LlamaConfig(hidden_size=16, intermediate_size=32, num_hidden_layers=2, vocab_size=50,
+                         num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=32)  # fmt: skip
+    whole = LlamaForCausalLM(config).eval()
+    tokens = torch.arange(2 * LENGTH).view(2, LENGTH)
+    captured = clew.trace(copy.deepcopy(whole), kwargs={"input_ids": tokens, "use_cache": False})
+    split = {"self_attn.q_proj": ColwiseParallel, "self_attn.k_proj": ColwiseParallel, "mlp.up_proj": ColwiseParallel,
+             "self_attn.v_proj": ColwiseParallel, "self_attn.o_proj": RowwiseParallel,
+             "mlp.gate_proj": ColwiseParallel, "mlp.down_proj": RowwiseParallel}  # fmt: skip
+    plan = {f"model.layers.{layer}.{name}": kind() for layer in range(2) for name, kind in split.items()}
+    parallelize_module(captured, init_device_mesh("cpu", (count,)), plan)
+    for given in (tokens, tokens.flip(1)[:, 1:]):
+        losses = [loss_of(one(input_ids=given, use_cache=False), given) for one in (captured, whole)]
+        torch.testing.assert_close(*losses)
+        for one, loss in zip((captured, whole), losses, strict=True):
+            one.zero_grad()
+            loss.backward()
+    found = dict(captured.named_parameters())
+    assert found["model.layers.0.mlp.up_proj.weight"].to_local().shape == (32 // count, 16)
+    for name, parameter in whole.named_parameters():
+        torch.testing.assert_close(_full(found[name].grad), parameter.grad, rtol=1e-4, atol=1e-5)
+
+
+def _captured(count: int, **options: Any) -> Any:
     tokens = torch.zeros(ROWS // count, LENGTH, dtype=torch.long)
-    captured = clew.trace(model(), kwargs={"input_ids": tokens, "use_cache": False})
+    return clew.trace(model(), kwargs={"input_ids": tokens, "use_cache": False}, **options)
+
+
+def _full(tensor: Any) -> torch.Tensor:
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def _train_on_parts(rank: int, count: int, captured: Any, run: Any) -> None:
+    """Each process has a part of the batch, and all take the step of the whole."""
     whole = model()
-    run = torch.nn.parallel.DistributedDataParallel(captured)
     optimizers = [torch.optim.SGD(one.parameters(), lr=0.1) for one in (run, whole)]
     generator = torch.Generator().manual_seed(1)
     for _ in range(3):
@@ -83,7 +144,7 @@ def replicated(rank: int, count: int) -> None:
             optimizer.step()
     found = dict(captured.named_parameters())
     for name, parameter in whole.named_parameters():
-        torch.testing.assert_close(found[name], parameter, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(_full(found[name]), parameter, rtol=1e-4, atol=1e-5)
 
 
 def die(rank: int, count: int) -> None:
@@ -114,7 +175,7 @@ def refuse(rank: int, count: int) -> None:
         print("REFUSED", str(error).split("\n")[0], flush=True)
 
 
-MODES = {"ddp": replicated, "die": die, "refuse": refuse}
+MODES = {"ddp": replicated, "fsdp": sharded, "tensor": parallel, "die": die, "refuse": refuse}
 
 
 def work(rank: int, count: int, port: int, modes: list[str]) -> None:

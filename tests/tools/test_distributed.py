@@ -23,6 +23,13 @@ def test_two_processes_train_as_one_and_a_lost_worker_is_told() -> None:
     assert "SAID stage 0 of 2 cannot go on" in told[0] and "in time" in told[0]
 
 
+def test_captured_models_are_sharded_and_split() -> None:
+    """FSDP2 and tensor parallelism over captures; what is distributed before it is captured is refused."""
+    told = start(2, ["fsdp", "tensor"])
+    assert all(text.count("DONE") == 2 for text in told), told
+    assert "SAID the program works on a DTensor" in told[0]
+
+
 @pytest.fixture
 def alone() -> Iterator[None]:
     """A group of this process alone."""

@@ -263,3 +263,27 @@ def test_functions_of_mathematical_physics() -> None:
         return torch.erfinv(small), torch.erfc(x), torch.lgamma(small), torch.digamma(small), torch.special.i0e(x)
 
     translated(fn, torch.randn(5))
+
+
+def test_a_compiled_call_that_needs_data_says_where() -> None:
+    made = translated(lambda x: x[x > 0], torch.randn(4))
+    with pytest.raises(clew.GuardError, match=r"the program asks for data(.|\n)*how many items there are.*x\[x > 0\]"):
+        jax.jit(made)(jnp.ones(4))
+
+
+def test_arrays_of_another_framework_are_refused() -> None:
+    made = translated(lambda x: x * 2, torch.randn(4))
+    with pytest.raises(clew.GuardError, match=r"torch.float32(.|\n)*takes arrays of jax, of this dtype"):
+        made(torch.ones(4))
+
+
+def test_windows_that_overlap_in_memory() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        chunks = x.transpose(1, 2).contiguous().view(x.shape[0], torch.div(x.shape[2], 4, rounding_mode="trunc"), 4, -1)
+        size, stride = list(chunks.size()), list(chunks.stride())
+        size[1], stride[1] = size[1] * 2 - 1, stride[1] // 2
+        return chunks.as_strided(size=size, stride=stride)
+
+    made = translated(fn, torch.randn(2, 3, 8))
+    same(made, fn, torch.randn(3, 3, 12))
+    assert compiled(made, torch.ones(2, 3, 8)).shape == (2, 3, 4, 3)

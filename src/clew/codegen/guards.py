@@ -142,6 +142,16 @@ def is_check(node: Node) -> bool:
     return is_guard(node) and not node.users
 
 
+def without_bookkeeping(nodes: Iterable[Node]) -> list[Node]:
+    """The nodes that people read: without guards on what calls leave alone, and what is remembered for these."""
+    nodes = list(nodes)
+    hidden = {node for node in nodes if is_check(node) and not TESTS[guard_of(node).test].is_shown}
+    if not hidden:
+        return nodes
+    hidden |= {node for node in nodes if node.users and hidden.issuperset(node.users)}
+    return [node for node in nodes if node not in hidden]
+
+
 def is_entry_check(node: Node) -> bool:
     """True for a node that ``entry_checks`` has made."""
     return _ENTRY in (node._meta or ())

@@ -22,7 +22,15 @@ from typing import Any, NamedTuple
 from clew import tree
 from clew.codegen.block_results import Finish, Return, Returning
 from clew.codegen.control_flow import ControlWriter, among
-from clew.codegen.guards import entry_checks, inlined_into, is_check, is_entry_check, shown_check, write_check
+from clew.codegen.guards import (
+    entry_checks,
+    inlined_into,
+    is_check,
+    is_entry_check,
+    shown_check,
+    without_bookkeeping,
+    write_check,
+)
 from clew.codegen.inline import inlined_for_reading, renamed_for_reading, wrapped
 from clew.codegen.layout import Planner
 from clew.codegen.lines import Commentator, Draft, Line, import_lines, line_of
@@ -367,7 +375,7 @@ class Writer(ControlWriter):
 
     def block(self, nodes: Any, finish: Finish, draft: Draft | None = None) -> list[Line]:
         """The statements of a function, or of a part of it that ``finish`` ends."""
-        nodes = nodes if isinstance(nodes, list) else list(nodes)
+        nodes = without_bookkeeping(nodes) if self.comments.shown else list(nodes)
         blocks, frees = self.plan.blocks, self.plan.frees
         checks = {node: inlined_into(node, self.plan.bound) for node in nodes if not node.users and is_check(node)}
         roots = unread_roots(nodes)

@@ -234,6 +234,8 @@ class Test:
     """What the value is instead."""
     advice: tuple[str, ...] = ()
     """What a user can do about it, where the kind of guard does not tell."""
+    is_shown: bool = True
+    """Whether code for people has a line for it."""
 
 
 TESTS: dict[str, Test] = {}

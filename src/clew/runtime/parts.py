@@ -13,7 +13,7 @@ import copy
 import functools
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from types import MethodType
 from typing import Any, NoReturn
@@ -135,13 +135,30 @@ class _NoHooks(OrderedDict[int, Any]):
 
 
 class Part(torch.nn.Module):
-    """Holds modules and tensors under the names that the original has for them; numbered ones by their numbers too."""
+    """Holds modules and tensors under the names that the original has for them; numbered ones by their numbers too, as
+    a list of modules does, and named ones by their names, as a dict does."""
 
-    def __getitem__(self, place: int) -> torch.nn.Module:
-        found = self._modules.get(str(place))
-        if found is None:
-            raise IndexError(f"there is no part {place}")  # which ends a walk over them
-        return found
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return self._listed()[place]
+        if isinstance(place, str):
+            return self._modules[place]
+        found = self._modules.get(str(int(place)))
+        return self._listed()[place] if found is None else found
+
+    def __iter__(self) -> Iterator[torch.nn.Module]:
+        return iter(self._listed())
+
+    def __len__(self) -> int:
+        return len(self._listed())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _listed(self) -> list[torch.nn.Module]:
+        """The numbered parts, in the order of their numbers."""
+        numbers = sorted(int(name) for name in self._modules if name.isdigit())
+        return [part for part in (self._modules[str(number)] for number in numbers) if part is not None]
 
     def _get_name(self) -> str:
         return "Module"

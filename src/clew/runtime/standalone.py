@@ -466,8 +466,10 @@ class _Writer:
         if any(held.get(name) for name in _HOOKS):
             raise _refused(f"the module {path} has hooks", "they are functions of this process", "remove them")
         if not is_outside(kind):
+            again = "capture the program once more, which enters it: clew.trace(captured, args).to_python(folder)"
+            advice = again if kind.__module__.startswith("clew.") else 'capture with leaves="none" for its own calls'
             raise _refused(f"the module {path} is a {kind.__qualname__}, which is no part of the framework",
-                           "it stayed one call", 'capture with leaves="none" for its own calls')  # fmt: skip
+                           "it stayed one call", advice)  # fmt: skip
         self._modes[path] = bool(module.training)
         tables = {table: {name: one if one is None else self._array(one, f"{path}.{name}")
                           for name, one in held[table].items()} for table in ("_parameters", "_buffers")}  # fmt: skip

@@ -147,8 +147,8 @@ def _kind(translator: Translator, subject: Any, name: str, value: Any) -> Iterat
         Call(getattr, (subject, "ndim")), "equals", value.ndim, "size", None, "the translation is for this rank"
     )
     dtype, text = Call(str, (Call(getattr, (subject, "dtype")),)), f"{name}.dtype is {value.dtype}"
-    wanted = translator.xp.dtype_text(value.dtype)
-    yield Guard(dtype, "equals", wanted, "type", None, "the translation is for this dtype", text)
+    wanted, whose = translator.xp.dtype_text(value.dtype), translator.xp.framework
+    yield Guard(dtype, "equals", wanted, "type", None, f"the translation takes arrays of {whose}, of this dtype", text)
 
 
 def _is_about_original(one: Guard) -> bool:

@@ -85,7 +85,7 @@ class _Operators:
 class Array(_Operators, Value):
     """An array of the target."""
 
-    __slots__ = ("fixed", "origin", "path", "plain", "sizes", "spec")
+    __slots__ = ("fixed", "layout", "origin", "path", "plain", "sizes", "spec")
 
     def __init__(
         self, writer: Writer, node: Node, spec: Spec, differentiable: bool = False, fixed: bool = False
@@ -100,6 +100,8 @@ class Array(_Operators, Value):
         """The numbers that were read of its shape."""
         self.plain: Any = None
         """The plain number that it was made of, if that is known."""
+        self.layout: tuple[int, ...] | None = None
+        """The order in which its axes lie in the source's memory, if that is known."""
         self.origin: Node | None = None
         """The node of the source that gives it."""
 

@@ -82,3 +82,86 @@ def test_a_side_without_code_only_returns():
     assert not only_returns(lambda: seen)
     assert not only_returns(lambda: seen.append(1))
     assert not only_returns(print)
+
+
+class Array:
+    """Stands for an array of a framework."""
+
+
+def with_arrays(values, earlier=None):
+    around = None if earlier is None else earlier.around
+    return Snapshot(lambda value: isinstance(value, Array), [(values, name) for name in values], around)
+
+
+def test_another_array_in_an_object_is_read_without_reading_all_again():
+    holder, first, second = Holder(), Array(), Array()
+    holder.array, holder.count = first, 1
+    values = {"holder": holder, "rows": [first]}
+    before = with_arrays(values)
+    holder.array, holder.count = second, 2
+    values["rows"][0] = second
+    after = with_arrays(values, before)
+    assert after.around is before.around
+    assert list(after.changed()) == []
+    assert {(now, was) for _, was, now in before.changed()} == {(second, first), (2, 1)}
+    holder.array = first
+    after.restore()
+    assert holder.array is second
+    before.restore()
+    assert holder.array is first and holder.count == 1 and values["rows"] == [first]
+
+
+def test_an_attribute_of_an_array_that_has_come_in_is_taken_away_again():
+    holder, new = Holder(), Array()
+    holder.array = Array()
+    values = {"holder": holder}
+    before = with_arrays(values)
+    holder.array = new
+    after = with_arrays(values, before)
+    new.note = "x"
+    assert after.changes_class()
+    after.restore()
+    assert not vars(new)
+
+
+def test_a_list_that_is_held_more_often_now_is_counted_again():
+    values = {"rows": [*[[1]] * 2, [2]]}
+    first = taken(values)
+    assert first.is_shared(values["rows"][0]) and first.is_held_once(values["rows"][2])
+    values["rows"][1] = values["rows"][2]
+    second = taken(values, first)
+    assert second.is_held_once(values["rows"][0]) and second.is_shared(values["rows"][2])
+
+
+def test_what_else_stands_in_the_place_of_the_attributes_of_an_object_is_seen():
+    holder = Holder()
+    values = {"holder": holder}
+    before = taken(values)
+    items = holder.items
+    holder.__dict__ = {"items": items, "more": 1}
+    assert [(place.name, was, now) for place, was, now in before.changed()][0][0] == "more"
+    before.restore()
+    assert vars(holder) == {"items": items}
+
+
+def test_a_variable_that_was_empty_is_emptied_again():
+    def program():
+        def reads():
+            return early, late
+
+        early, late = 1, 2
+        del early
+        before = taken({"reads": reads})
+        early, late = 3, 4
+        changes = [(was, now) for _, was, now in before.changed()]
+        before.restore()
+        return changes, reads
+
+    changes, reads = program()
+    assert sorted(now for _, now in changes) == [3, 4]
+    assert reads.__closure__[1].cell_contents == 2
+    try:
+        held = reads.__closure__[0].cell_contents
+    except ValueError:
+        held = None
+    assert held is None

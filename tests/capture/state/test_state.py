@@ -117,12 +117,12 @@ def test_buffers_that_are_set_anew() -> None:
     twin, lazy = copy.deepcopy(model), clew.trace(model)
     captured = clew.trace(copy.deepcopy(model), (torch.ones(3, 2),))
     x = torch.rand(3, 2)
-    assert torch.equal(captured(x), copy.deepcopy(model)(x))
+    original = copy.deepcopy(model)
+    for _ in range(3):
+        assert torch.equal(captured(x), original(x))
     assert captured.mean is not model.mean and not torch.equal(captured.mean, model.mean)
-    with pytest.raises(clew.GuardError, match="previous"):
-        captured(x)
     same_calls(twin, lazy, [torch.rand(3, 2), torch.rand(4, 2), torch.rand(2, 2)])
-    assert len(lazy.captures) == 2
+    assert len(lazy.captures) == 1
     assert torch.equal(model.mean, twin.mean)
 
 

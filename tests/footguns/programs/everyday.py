@@ -343,3 +343,37 @@ def _():
         ],
         gradients=True,
     )
+
+
+@program("rows_that_are_kept_if_there_are_any", kind="everyday")
+def _():
+    def keep(x):
+        kept = [row for row in x if row.sum() > 0]
+        if kept:
+            return torch.stack(kept), len(kept)
+        return x[:0], not kept
+
+    return Case(
+        keep,
+        example=lambda: call(torch.tensor([[1.0], [-1.0]])),
+        others=[
+            lambda: call(torch.tensor([[1.0], [-1.0], [3.0]])),
+            lambda: call(torch.tensor([[-1.0]])),
+            lambda: call(torch.zeros(0, 1)),
+        ],
+    )
+
+
+@program("list_that_may_be_empty", kind="everyday")
+def _():
+    def join(tensors):
+        if not tensors:
+            return None
+        return torch.cat(tensors) if len(tensors) > 1 else tensors[0]
+
+    return Case(
+        join,
+        example=lambda: call([torch.ones(2), torch.ones(3)]),
+        others=[lambda: call([torch.ones(1)]), lambda: call([]), lambda: call([torch.ones(1)] * 3)],
+        aliasing=True,
+    )

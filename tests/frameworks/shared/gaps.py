@@ -15,12 +15,6 @@ PROGRAMS: dict[tuple[str, str], str] = {
 }
 """By framework and program: the capture is refused, or the framework itself raises."""
 
-UNSEEN: dict[tuple[str, str], str] = {
-    ("numpy", "prints"): "what is printed is no result, so it is not in the graph, as in ivy (docs/from_ivy.md)",
-    ("torch", "prints"): "what is printed is no result, so it is not in the graph, as in ivy (docs/from_ivy.md)",
-}
-"""By framework and program: captured, and the graph does not do this one thing; the documentation says so."""
-
 QUESTIONS: dict[tuple[str, str], str] = {
     ("numpy", "compiled"): "NumPy has no compiler of its own",
     ("numpy", "folder"): "folders are written for modules, and NumPy has none",

@@ -193,3 +193,47 @@ def test_of_a_large_buffer_no_more_is_copied_than_is_written(name: str, monkeypa
 
     clew.trace(program, args=(buffer,))
     assert copied and sum(copied) <= buffer.nbytes // 2
+
+
+class Pair(torch.Tensor):
+    """A tensor that another one holds the numbers of, as distributed ones are."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __tensor_flatten__(self):
+        return ["inner"], None
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        plain = [arg.inner if isinstance(arg, Pair) else arg for arg in args]
+        found = func(*plain, **(kwargs or {}))
+        return cls(found) if isinstance(found, torch.Tensor) else found
+
+
+def test_tensors_without_memory_of_their_own_are_refused():
+    with pytest.raises(clew.CaptureError, match="a Pair, which has no memory of its own"):
+        clew.trace(lambda x: x * 2, (Pair(torch.ones(3)),))
+    layer = torch.nn.Linear(3, 3)
+    layer.weight = torch.nn.Parameter(Pair(torch.ones(3, 3)))
+    with pytest.raises(clew.CaptureError, match="give the program the plain tensors"):
+        clew.trace(layer, (torch.ones(1, 3),))
+
+
+def test_a_model_on_two_devices_is_captured():
+    class Two(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.here, self.there = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3, device="meta")
+
+        def forward(self, x):
+            return self.there(self.here(x).to(self.there.weight.device))
+
+    captured = clew.trace(Two(), (torch.ones(2, 3),))
+    assert captured(torch.ones(4, 3)).device.type == "meta"
+    captured.there.to_empty(device="cpu")
+    assert captured(torch.ones(4, 3)).device.type == "cpu"

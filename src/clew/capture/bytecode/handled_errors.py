@@ -27,6 +27,11 @@ _OF_THE_WORLD = (LookupError, ImportError, OSError, NameError, StopIteration, St
 
 _PROXY = re.compile(r"\bTraced[A-Z]\w*")
 """How the classes of proxies are called, in all frameworks."""
+_UNNAMED = re.compile(
+    r"an integer is required|\* wants int|Expected an int as second argument to ldexp\."
+    r"|Object of type (int|float|bool) is not JSON serializable"
+)
+"""What code says that refuses a proxy of a number and does not name its class, or the one that it stands for."""
 
 
 def refused_proxies(error: BaseException) -> list[str]:
@@ -34,8 +39,11 @@ def refused_proxies(error: BaseException) -> list[str]:
 
     Such code raises Python's own errors, and nothing but their text tells which class of value it got.
     """
-    is_such = isinstance(error, (TypeError, RuntimeError, AttributeError))
-    return _PROXY.findall(str(error)) if is_such else []
+    if not isinstance(error, (TypeError, RuntimeError, AttributeError)):
+        return []
+    if isinstance(error, TypeError) and _UNNAMED.fullmatch(str(error)):
+        return ["TracedFloat" if " float " in str(error) else "TracedInt"]
+    return _PROXY.findall(str(error))
 
 
 class ErrorWatch:

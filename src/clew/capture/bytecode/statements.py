@@ -57,7 +57,7 @@ def _shows(frame: FrameType, statement: ast.stmt | None, raises: bool) -> bool:
     called = statement.value.func
     name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
     conditions = statement.value.args[:1]
-    if name == "print" and is_of_program(frame):
+    if name == "print" and is_of_program(frame) and not any(one.arg == "file" for one in statement.value.keywords):
         return False  # the graph prints it
     if name in _SHOWING and (_is_kept(statement.value, name) or _is_users(frame, called) or is_redirected()):
         return False

@@ -251,6 +251,10 @@ class _Uses:
             return isinstance(node.ctx, ast.Store) and not isinstance(parent, ast.AugAssign)
         if isinstance(parent, (ast.For, ast.comprehension)):
             return node is parent.iter
+        if isinstance(parent, (ast.If, ast.IfExp)):
+            return node is parent.test
+        if isinstance(parent, ast.UnaryOp):
+            return isinstance(parent.op, ast.Not)
         if isinstance(parent, ast.Subscript):
             is_item = not of_any or isinstance(parent.slice, ast.Constant)
             return node is parent.value and isinstance(parent.ctx, ast.Load) and is_item

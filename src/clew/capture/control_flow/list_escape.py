@@ -346,6 +346,10 @@ class ListEscape:
             return _joins_literal(parent, node) and self._keeps(parent, asked)
         if isinstance(parent, ast.Compare):
             return _asks_for_none(parent)
+        if isinstance(parent, (ast.If, ast.IfExp)) and node is parent.test:
+            return True  # whether there is an item
+        if isinstance(parent, ast.UnaryOp):
+            return isinstance(parent.op, ast.Not)
         if self._gives_back and isinstance(parent, (ast.Tuple, ast.Dict)):
             parent = self._parents.get(parent)
         return isinstance(parent, ast.Expr) or (self._gives_back and isinstance(parent, ast.Return))

@@ -304,7 +304,7 @@ class Runtime:
     @staticmethod
     def if_(number: int, test: Any, then: Any, other: Any, names: Names, live: Names) -> None:
         """An ``if`` that is left at its end."""
-        regions = current.get()
+        regions, test = current.get(), counted(test)
         if regions is not None and regions.is_branch_on_data(number, test):
             regions.branch(number, test, then, other, names, live)
         elif test:
@@ -315,7 +315,7 @@ class Runtime:
     @staticmethod
     def leave(number: int, test: Any, then: Any, other: Any, names: Names) -> Any:
         """An ``if`` of which each side ends with what the function gives; a node if a mode is asked for."""
-        regions = current.get()
+        regions, test = current.get(), counted(test)
         if regions is not None and regions.is_branch_on_mode(number, test):
             return regions.branch(number, test, then, other, names)
         return then() if test else other()
@@ -323,7 +323,7 @@ class Runtime:
     @staticmethod
     def choose(number: int, test: Any, then: Any, other: Any, turns: bool = True) -> Any:
         """``then if test else other``."""
-        regions = current.get()
+        regions, test = current.get(), counted(test)
         if regions is not None and regions.is_branch_on_data(number, test):
             return regions.branch(number, test, then, other, turns=turns)
         return then() if test else other()
@@ -367,7 +367,7 @@ class Runtime:
     @staticmethod
     def not_(value: Any) -> Any:
         """``not value``."""
-        regions = current.get()
+        regions, value = current.get(), counted(value)
         return regions.negated(value) if regions is not None else not value
 
     @staticmethod
@@ -377,9 +377,14 @@ class Runtime:
         return function(*args, **kwargs) if regions is None else regions.iterate(function, args, kwargs)
 
 
+def counted(value: Any) -> Any:
+    """What is asked of a value for its truth: of a list of any length, whether there is an item."""
+    return value.length() > 0 if type(value) is ListProxy and value.is_whole else value
+
+
 def truth(value: Any) -> Any:
     """The truth of a value: a number of the graph if it comes from data."""
-    regions = current.get()
+    regions, value = current.get(), counted(value)
     return bool(value) if regions is None else regions.truth(value)
 
 

@@ -41,6 +41,11 @@ PROXY_CLASSES: set[type] = set()
 """Classes of what stands in a variable for its value while a program is captured."""
 
 
+def behind_proxy(value: Any) -> Any:
+    """The container whose reads a proxy notes; any other value itself."""
+    return value._original if type(value) in PROXY_CLASSES else value
+
+
 def require(value: Any, expected: Any, assumption: str, place: str = "", why: str = "") -> None:
     """The program relied on ``value`` being this; ``why`` no other path was captured, if that is known."""
     _require("equals", value, expected, assumption)
@@ -173,7 +178,7 @@ class Variable(Location):
     def get(self) -> Any:
         """The value now; ``MISSING`` if there is none, ``ABSENT`` if its place does not exist in this process."""
         value = self._value()
-        return value._original if type(value) in PROXY_CLASSES else value
+        return behind_proxy(value)
 
     def _value(self) -> Any:
         if type(self.holder) is HolderPath:
@@ -319,6 +324,7 @@ register(
         lambda before, name: not before.changed(),
         lambda subject, name: f"that {name} changes none of the objects that it shares with the program",
         _untouched_told,
+        is_shown=False,
     )
 )
 

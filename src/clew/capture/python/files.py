@@ -289,14 +289,14 @@ class OpenFiles:
                 file.truncate()
 
 
-def refuse_held(functions: Iterable[Any], where: str) -> None:
+def refuse_held(functions: Iterable[Any], line: Callable[[], str]) -> None:
     """Raise for a function that acts on the outside, or asks it, and is held where it cannot be replaced."""
     found = next(iter(functions), None)
     if found is not None:
         does = "acts on the world outside" if found in ACTING else "gives another value at each call"
         raise CaptureError(
             f"the program holds {found.__qualname__}, which {does}, in a container or an attribute",
-            where=where,
+            where=line(),
             why="the capture could neither record nor refuse a call of it",
             fixes=(f"call {found.__qualname__} by its name",),
         )

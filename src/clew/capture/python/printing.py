@@ -43,7 +43,9 @@ def _reporting(original: Callable[..., None]) -> Callable[..., None]:
     def report(*args: Any, **kwargs: Any) -> None:
         listener, frame = attached(), sys._getframe(1)
         prints = None if listener is None else listener.prints(frame)
-        if prints is None:
+        if prints is None or kwargs.get("file") is not None:  # the program may read the file
+            if prints is not None and prints.is_recording and kwargs["file"] in (sys.stdout, sys.stderr):
+                _warn(frame)
             original(*args, **kwargs)
         elif not prints.heard(original, args, kwargs):
             _warn(frame)
@@ -97,10 +99,10 @@ class Prints:
         self, original: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Callable[[], None]:
         """What prints a text later on as it is now, however the values in it change until then."""
-        screen, options = io.StringIO(), {"file": kwargs.get("file"), "flush": bool(kwargs.get("flush"))}
+        screen, flush = io.StringIO(), bool(kwargs.get("flush"))
         with self.recorder.paused():
             original(*self.filled(args), **kwargs | {"file": screen, "flush": False})
-        return functools.partial(original, screen.getvalue(), end="", **options)
+        return functools.partial(original, screen.getvalue(), end="", flush=flush)
 
     def _argument(self, value: Any) -> Any:
         if type(value) is str:

@@ -390,7 +390,7 @@ class ExampleRun:
     def _look_around_callables(self) -> None:
         """Functions and objects that came in can be called: watch the variables around them."""
         builtins = [value for value in self.inputs.callables if type(value) is BuiltinFunctionType]
-        refuse_held([value for value in builtins if value in ACTING or value in CHANGING], self._line())
+        refuse_held([value for value in builtins if value in ACTING or value in CHANGING], self._line)
         for function in [found for value in self.inputs.callables for found in functions_of(value)]:
             for holder, name in self.surroundings.add(function):
                 self.state.watch_variable(Variable(holder, name))
@@ -405,7 +405,7 @@ class ExampleRun:
 
         Handlers and filters of users' classes run when the program logs: what they do and keep is its own.
         """
-        refuse_held(self.state.memory.outside_functions, self._line())
+        refuse_held(self.state.memory.outside_functions, self._line)
         named = [value for _, value in self.surroundings.held(_is_file)]
         self.open_files = OpenFiles([*self.state.memory.files, *named])
         loggers = [value for _, value in self.surroundings.held(is_logger)]

@@ -44,15 +44,19 @@ _OF_WHOLE_NUMBERS = frozenset("ceil floor index int round trunc".split())
 
 
 def drop_unused(graph: Graph, keeps_raising: bool = True, is_flat: bool = False) -> None:
-    """Erase what nobody uses and has no effect; what may raise stays, if ``keeps_raising``. A graph that ``is_flat``,
-    without others inside it, was just recorded and needs no verification."""
-    must_stay = _keeper(graph) if keeps_raising else is_impure
+    """Erase what nobody uses and has no effect; what may raise, and prints, stay if ``keeps_raising``. A graph that
+    ``is_flat``, without others inside it, was just recorded and needs no verification."""
+    must_stay = _keeper(graph) if keeps_raising else _is_needed
     if not is_flat:
         graph.eliminate_dead_code(must_stay)
         return
     for node in reversed(graph.nodes):
         if not node.users and node.op != "output" and not must_stay(node):
             graph.erase_node(node)
+
+
+def _is_needed(node: Node) -> bool:
+    return node.target is not print and is_impure(node)
 
 
 def _keeper(graph: Graph) -> Callable[[Node], bool]:

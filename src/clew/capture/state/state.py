@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from clew.capture.current_capture import current
-from clew.capture.guards.notes import Variable, expression_of, require, require_length, require_type
+from clew.capture.guards.notes import Variable, behind_proxy, expression_of, require, require_length, require_type
 from clew.capture.location import MISSING
 from clew.capture.patches import Patches
 from clew.capture.recording.inputs import Inputs
@@ -25,6 +25,7 @@ from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.state.containers import (
     HOLDING_NOTHING,
     SIMPLE,
+    Contents,
     ContentsSnapshot,
     contents,
     is_namespace,
@@ -61,6 +62,11 @@ def arrays_of(module: Any) -> Iterator[Any]:
 
 def _key(variable: Variable) -> tuple[int, str]:
     return id(variable.holder), variable.name
+
+
+def _behind_proxies(held: Contents) -> Contents:
+    """What a container or object holds, with the containers themselves where proxies note what is read of them."""
+    return {key: behind_proxy(part) for key, part in held.items()}
 
 
 class _Group(NamedTuple):
@@ -350,7 +356,7 @@ class State:
             before = self.memory.of(value) if held is None else held.entered
             if held is not None and id(value) in self._plain:
                 before = held.before
-            if before is not None and not same_contents(contents(value), before):
+            if before is not None and not same_contents(_behind_proxies(contents(value)), _behind_proxies(before)):
                 return True
         found = list(variables)
         known = {_key(one): before for one, before, _ in self._variables} if found else {}

@@ -7,6 +7,7 @@ generated code as far as JAX's caches can tell (``kept``), so that a graph that 
 from __future__ import annotations
 
 import contextvars
+import copy
 import functools
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -64,12 +65,42 @@ def transformed(transform: Callable[..., Any], body: Body, values: tuple[Any, ..
     if transform is not _jit:
         return transform(bound(body, *values), **options)  # type: ignore[no-any-return]
     arrays = [value for value in values if isinstance(value, jax.Array)]
-    fixed = tuple(None if isinstance(value, jax.Array) else (type(value), value) for value in values)
-    key = ("jit", repr(sorted(options.items(), key=lambda item: item[0])), fixed)
+    key = ("jit", repr(sorted(options.items(), key=lambda item: item[0])), tuple(map(_mark, values)))
     cache = _cache(body)
+
+    def fixed_values() -> tuple[Any, ...]:  # copies: JAX may trace the body again when somebody has written to an array
+        return tuple(None if isinstance(value, jax.Array) else (_copied(value),) for value in values)
+
     if key not in cache:
-        cache[key] = _jit(_taking(kept(body), fixed), **_behind_arrays(options))
-    return functools.partial(cache[key], arrays)
+        cache[key] = _jit(_taking(kept(body), fixed_values()), **_behind_arrays(options))
+    if not any(name.startswith("static_") for name in options):
+        return functools.partial(cache[key], arrays)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        told = tuple(repr(value) for value in (*args, *kwargs.values()) if type(value) is float and value == 0)
+        if told and (key, told) not in cache:  # JAX takes -0.0 for 0.0
+            cache[key, told] = _jit(_taking(kept(body), fixed_values()), **_behind_arrays(options))
+        return cache[(key, told) if told else key](arrays, *args, **kwargs)
+
+    return call
+
+
+def _mark(value: Any) -> Any:
+    """What tells values apart that a compiled body holds; -0.0 is equal to 0.0, and arrays of NumPy have no hash."""
+    if isinstance(value, jax.Array):
+        return None
+    if isinstance(value, (numpy.ndarray, numpy.generic)):
+        return type(value), value.dtype, value.shape, value.tobytes()
+    if type(value) in (tuple, list):
+        return type(value), tuple(map(_mark, value))
+    if type(value) is dict:
+        return dict, tuple((key, _mark(item)) for key, item in value.items())
+    return type(value), repr(value) if isinstance(value, (float, complex)) else value
+
+
+def _copied(value: Any) -> Any:
+    """A value that nobody writes to."""
+    return copy.deepcopy(value) if isinstance(value, (numpy.ndarray, list, dict, tuple)) else value
 
 
 def _taking(body: Body, fixed: tuple[Any, ...]) -> Body:
@@ -77,7 +108,7 @@ def _taking(body: Body, fixed: tuple[Any, ...]) -> Body:
 
     def run(arrays: Any, *args: Any, **kwargs: Any) -> Any:
         rest = iter(arrays)
-        return body(*(next(rest) if one is None else one[1] for one in fixed), *args, **kwargs)
+        return body(*(next(rest) if one is None else one[0] for one in fixed), *args, **kwargs)
 
     run.__name__ = run.__qualname__ = body.__name__
     return run

@@ -300,7 +300,7 @@ class _Capture:
         tracing = self.tracing
         tracing.notes.fixed_streams = self.is_function
         self._watch()
-        refuse_held(self.state.memory.outside_functions, self.surroundings.line_naming(""))
+        refuse_held(self.state.memory.outside_functions, lambda: self.surroundings.line_naming(""))
         try:
             owners = {id(one): one for one in (*self.objects, *self.parts)}.values()
             around = [value for _, value in self.surroundings.values()]

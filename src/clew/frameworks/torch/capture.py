@@ -129,8 +129,6 @@ class Findings(RunFindings):
 ENTRANCES.add(__name__)
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
 
-_NOT_NAMED = "an integer is required"
-"""What Python's own code says that refuses a proxy of a whole number without naming its class."""
 _MOST_PARTS = 8
 """A module of more parts is a model: what follows a question of a library, about a mask say, is not written twice."""
 
@@ -278,7 +276,7 @@ class Run(ExampleRun):
 
     def _need_plain(self, error: Exception) -> None:
         """Raise the error, unless torch refused a traced number, of a kind that the next run gets plain then."""
-        proxies = refused_proxies(error) or (["TracedInt"] if str(error) == _NOT_NAMED else [])
+        proxies = refused_proxies(error)
         self.plain_kinds = (*self.inputs.plain_kinds, torch.dtype) if self._may_refuse_facts(error) else ()
         self.plain_kinds = self.plain_kinds or self._plain_instead(proxies)
         if proxies and not self.plain_kinds:

@@ -195,8 +195,6 @@ def items_are(values: Any, kind: Any, facts: tuple[str, ...]) -> bool:
     return all(item_kind(value, facts) == kind for value in values)
 
 
-
-
 @pure
 def attribute_at(owner: Any, path: str) -> Any:
     """The attribute of an object at a dotted path, as it is now."""

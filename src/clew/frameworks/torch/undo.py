@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from clew.capture.control_flow.body_recorder import ConstructSite, Support
 from clew.capture.location import MISSING
 from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.recorder import Scalar
-from clew.errors import CaptureError
+from clew.errors import CaptureError, a_or_an
 from clew.frameworks.numpy.array_proxy import TracedArray, is_traced
 from clew.frameworks.numpy.undo import Rewinding
 from clew.frameworks.torch.calls.tensor_mutation import Undo
@@ -158,9 +159,17 @@ class Rollback:
                 "a lazy module has no parameters yet", why="they are made at the first call", fixes=("call it once",)
             )
         with torch._C.DisableTorchFunction():
-            self._watched.append((tensor, _mark(tensor)))
-            self._flags.append((tensor, tensor.requires_grad))
-            self._storages.setdefault(_storage(tensor), tensor)
+            for one in self._with_memory(tensor):
+                self._watched.append((one, _mark(one)))
+                self._flags.append((one, one.requires_grad))
+                self._storages.setdefault(_storage(one), one)
+
+    def _with_memory(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """The tensors that hold the numbers of one, which a capture cannot follow: those of each machine, say."""
+        if self.recorder is not None or not is_traceable_wrapper_subclass(tensor):
+            return [tensor]
+        parts = [getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]]
+        return [one for part in parts if isinstance(part, torch.Tensor) for one in self._with_memory(part)]
 
     def has_saved(self) -> bool:
         """Whether a tensor that the program did not make was written to."""
@@ -179,12 +188,14 @@ class Rollback:
         """Keep what a tensor, about to be written to, holds: of the watched one that shares its memory; ``find_region``
         tells which part of it is written, if the call is known to write no more."""
         with torch._C.DisableTorchFunction():
-            owner = self._storages.get(_storage(tensor))
-            if owner is not None:
+            for one in self._with_memory(tensor):
+                owner = self._storages.get(_storage(one))
+                if owner is None:
+                    continue
                 if self.recorder is not None:
-                    self.undo.keep_facts(tensor)
+                    self.undo.keep_facts(one)
                 whole = each_once(owner)
-                self._saved.keep(id(owner), whole, _size(whole), find_region)
+                self._saved.keep(id(owner), whole, _size(whole), find_region if one is tensor else None)
         for keep in self.keepers:
             keep(tensor, find_region)
 
@@ -277,7 +288,23 @@ def _storage(tensor: torch.Tensor) -> int:
     if tensor.is_meta or tensor.layout is not torch.strided:
         return id(tensor)
     storage = tensor.untyped_storage()
-    return id(tensor) if storage.device.type == "meta" else storage.data_ptr()  # the storage of a fake tensor
+    if storage.device.type == "meta":  # the storage of a fake tensor
+        return id(tensor)
+    try:
+        return storage.data_ptr()
+    except RuntimeError as error:
+        raise _made_of_others(tensor) from error
+
+
+def _made_of_others(tensor: torch.Tensor) -> CaptureError:
+    """The error for a tensor that other tensors, or other machines, hold the numbers of."""
+    is_distributed = type(tensor).__module__.startswith("torch.distributed.")
+    shared = "capture the module before it is distributed; fully_shard and parallelize_module take the capture"
+    return CaptureError(
+        f"the program works on {a_or_an(tensor)}, which has no memory of its own and cannot be captured",
+        why="the capture could not tell what is written to it, and put it back",
+        fixes=(shared if is_distributed else "give the program the plain tensors that it is made of",),
+    )
 
 
 _READING = (object.__getattribute__, torch.nn.Module.__getattribute__)

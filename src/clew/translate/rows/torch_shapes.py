@@ -396,7 +396,7 @@ def _items(xp: Any, x: Array, index: Any) -> Any:
     masks = [one for one in parts if isinstance(one, Array) and one.dtype == "bool"]
     others = [one for one in parts if isinstance(one, (Array, list, int, Number)) and one not in masks]
     if len(masks) == 1 and masks[0].ndim == 1 and not others:
-        return xp.sized_by_data(operator.getitem, x, index)
+        return xp.masked_items(x, index)
     return x[checked_index(xp, index)]
 
 

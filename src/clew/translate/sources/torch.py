@@ -35,6 +35,7 @@ from clew.translate.rows import (
     torch_python,
     torch_recurrent,
     torch_reductions,
+    torch_strides,
 )
 from clew.translate.rows.torch_elementwise import TORCH
 from clew.translate.sources.source import NOTHING, Source, Special
@@ -55,6 +56,7 @@ ROWS = (
     torch_python,
     torch_recurrent,
     torch_reductions,
+    torch_strides,
 )
 """The files of rows; importing them fills the table."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -18,6 +18,7 @@ import numpy
 
 from clew import tree
 from clew.capture.recording.outputs import rebuild, rebuild_mapping
+from clew.errors import GuardError
 from clew.frameworks.jax.private import is_compiling
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
@@ -292,11 +293,41 @@ def _fits(array: Any, dtype: str) -> bool:
     return bool(array.min() >= kinds.min and array.max() <= kinds.max)
 
 
+_NO_DATA = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.NonConcreteBooleanIndexError,
+)
+"""What JAX raises where a program needs values that a compiler does not have."""
+
+
 class JaxTranslated(Translated):
     """A translated program of JAX."""
 
     framework = "jax"
     key_example = "key=jax.random.key(0)"
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        with self._asking_for_data():
+            return super().__call__(*args, **kwargs)
+
+    def pure(self, params: dict[str, Any], state: dict[str, Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        with self._asking_for_data():
+            return super().pure(params, state, *args, **kwargs)
+
+    @contextlib.contextmanager
+    def _asking_for_data(self) -> Iterator[None]:
+        """Where a compiler knows no data, and the program asks for some, say so, and in which lines."""
+        try:
+            yield
+        except _NO_DATA as error:
+            told = [one for one in self.notes if "cannot be compiled" in one]
+            raise GuardError(
+                "the program asks for data, which are not there when JAX compiles it",
+                why="; ".join(told) or str(error).partition("\n")[0],
+                fixes=("call it without jax.jit", "compile the parts before and after: clew.split"),
+            ) from error
 
     def slopes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The gradients of the sum of all float results for the weights, by their names."""

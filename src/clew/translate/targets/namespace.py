@@ -159,6 +159,11 @@ class Namespace:
         found: Array = self.sized_by_data(_getitem, x, mask)
         return found
 
+    def masked_items(self, x: Array, index: tuple[Any, ...]) -> Array:
+        """The items along one axis where a mask is true, which stands among slices."""
+        found: Array = self.sized_by_data(_getitem, x, index)
+        return found
+
     def put_masked(self, x: Array, mask: Array, values: Array) -> Array:
         """A copy in which the items where a mask is true are other ones, as many as the data tell."""
         raise Untranslatable("how many items a mask takes depends on the data")

@@ -114,6 +114,12 @@ class TensorflowNamespace(Namespace):
     def masked(self, x: Array, mask: Array) -> Array:
         return self.sized_by_data(tf.boolean_mask, x, mask)  # type: ignore[no-any-return]
 
+    def masked_items(self, x: Array, index: tuple[Any, ...]) -> Array:
+        axis = next(place for place, one in enumerate(index) if isinstance(one, Array))
+        if any(one != slice(None) for place, one in enumerate(index) if place != axis):
+            raise Untranslatable("a mask beside other places than whole axes")
+        return self.sized_by_data(tf.boolean_mask, x, index[axis], axis=axis)  # type: ignore[no-any-return]
+
     def put_masked(self, x: Array, mask: Array, values: Array) -> Array:
         places = self.writer.node("call_function", tf.where, (mask,))
         node = self.writer.node("call_function", tf.tensor_scatter_nd_update, (x, places, values))

@@ -6,6 +6,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy
 
 from tests.frameworks.jax.hard.ledger import LONG, M, X, Y, made, program
 
@@ -203,3 +204,27 @@ def recursion_on_a_static_number(x, n):
         return v if k == 0 else f(jnp.sin(v), k - 1)
 
     return jax.jit(f, static_argnums=1)(x, n)
+
+
+@program((X, 0.0), (X, -0.0), (X, 0.0), (X, 2.0))
+def zeros_of_both_signs_inside_of_jit(x, n):
+    return jax.jit(lambda v: jnp.copysign(v, n))(x)
+
+
+@program((X, numpy.array([1.0, 2.0])), (X, numpy.array([-1.0, 2.0])), (X, numpy.array([3.0])))
+def array_of_numpy_inside_of_jit(x, weights):
+    return jax.jit(lambda v: v * weights.sum() if weights[0] > 0 else v)(x)
+
+
+@program((X, 3, 2), (X, 1, 0), (X, 5, 4))
+def gradients_in_a_batch_with_loops(x, n, rounds):
+    def outer(v):
+        def inner(u):
+            for i in range(rounds):
+                u = jnp.sin(u) if i % 2 else u * 2
+            return u.sum()
+
+        slope = jax.grad(inner)(v)
+        return slope * n if n > rounds else slope
+
+    return jax.vmap(outer)(jnp.stack([x, x + 1]))

@@ -9,6 +9,7 @@ import enum
 import functools
 import heapq
 import itertools
+import json
 import math
 
 import numpy as np
@@ -487,3 +488,26 @@ def copies_and_identity(x):
     same, view, copied = np.asarray(x), x.view(), np.array(x)
     view[0], copied[0] = 7, 8
     return same is x, view, copied, x, np.asarray(x, dtype=np.float32) is x, np.ascontiguousarray(x) is x
+
+
+@program(KIND, (A, 2.0), (A, 3.0), (B, 2.5))
+def number_as_json(x, n):
+    return json.loads(json.dumps({"n": [n, x.shape[0]]}))
+
+
+@program(KIND, (A, 2.0), (A, 3.0), (B, 1.0))
+def number_as_a_width(x, n):
+    return "%*d" % (int(n), 3), math.ldexp(1.0, int(n)), collections.deque(x, maxlen=int(n))  # noqa: UP031
+
+
+@made(KIND, (A,), (A,), (A,), (B,))
+def raises_stop_iteration():
+    left = {"count": 2}
+
+    def step(x):
+        left["count"] -= 1
+        if left["count"] < 0:
+            raise StopIteration("no more")
+        return x * left["count"]
+
+    return step

@@ -176,6 +176,7 @@ class ArrayRecorder(NumpyRecorder):
     running = _of_owner("running")
     finishing = _of_owner("finishing")
     depth = _of_owner("depth")
+    acts = _of_owner("acts")
 
     def __init__(self, owner: TorchRecorder) -> None:
         self.owner = owner
