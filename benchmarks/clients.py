@@ -299,6 +299,110 @@ def geometric(fx: Any) -> Iterator[Case]:
         yield name, lambda model=model, x=x: Doubled(copy.deepcopy(model)).transform()(x)
 
 
+def heterogeneous(fx: Any) -> Iterator[Case]:
+    """Programs of torch_geometric for several kinds of nodes and edges."""
+    client = importlib.import_module("torch_geometric.nn")
+    kinds = ("paper", "author")
+    edges = [("paper", "cites", "paper"), ("paper", "by", "author"), ("author", "writes", "paper")]
+    torch.manual_seed(0)
+    x = {kind: torch.rand(6, 16) for kind in kinds}
+    index = {kind: torch.arange(12).reshape(2, 6) % 6 for kind in edges}
+
+    class Layers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = client.SAGEConv((16, 16), 16), client.SAGEConv((16, 16), 4)
+
+        def forward(self, x: Any, edge_index: Any) -> Any:
+            y = self.first(x, edge_index).relu()
+            y += x
+            return self.second(y, edge_index)
+
+    for aggregation in ("sum", "mean", "max", "min", "mul"):
+
+        def run(aggregation: str = aggregation) -> Any:
+            made = client.to_hetero(Layers(), (list(kinds), edges), aggr=aggregation)
+            return list(made(x, index).values()), [node.name for node in made.graph.nodes]
+
+        yield f"to_hetero: {aggregation}", run
+
+
+def onnx_to_torch(fx: Any) -> Iterator[Case]:
+    client, helper = importlib.import_module("onnx2torch"), importlib.import_module("onnx.helper")
+    numpy_helper = importlib.import_module("onnx.numpy_helper")
+    torch.manual_seed(0)
+    weight = torch.rand(4, 3, 3, 3).numpy()
+    programs = {
+        "convolution": [("Conv", ["x", "w"], {"kernel_shape": [3, 3]}), ("Relu", ["0"], {}), ("Flatten", ["1"], {})],
+        "residual": [("Tanh", ["x"], {}), ("Add", ["0", "x"], {}), ("GlobalAveragePool", ["1"], {})],
+        "attention": [("Transpose", ["x"], {"perm": [0, 1, 3, 2]}), ("MatMul", ["x", "0"], {}), ("Softmax", ["1"], {})],
+    }
+    for name, calls in programs.items():
+
+        def run(calls: Any = calls) -> Any:
+            nodes = [helper.make_node(kind, given, [str(at)], **rest) for at, (kind, given, rest) in enumerate(calls)]
+            given = helper.make_tensor_value_info("x", 1, [1, 3, 6, 6])
+            result = helper.make_tensor_value_info(str(len(calls) - 1), 1, None)
+            graph = helper.make_graph(nodes, "g", [given], [result], [numpy_helper.from_array(weight, "w")])
+            made = client.convert(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8))
+            return made(torch.ones(1, 3, 6, 6)), targets(made), sorted(made.state_dict())
+
+        yield name, run
+
+
+def back_pack(fx: Any) -> Iterator[Case]:
+    client, extensions = importlib.import_module("backpack"), importlib.import_module("backpack.extensions")
+    torch.manual_seed(0)
+    layers = {"perceptron": "perceptron", "parallel": Parallel(), "dropout": "dropout"}
+    for name, model in layers.items():
+        for kind in ("BatchGrad", "Variance", "DiagGGNExact"):
+
+            def run(model: Any = model, kind: str = kind) -> Any:
+                model = copy.deepcopy(models()[model][0] if isinstance(model, str) else model)
+                made = client.extend(model, use_converter=True)
+                loss = client.extend(nn.CrossEntropyLoss())(made(torch.ones(3, 4)), torch.zeros(3, dtype=torch.long))
+                with client.backpack(getattr(extensions, kind)()):
+                    loss.backward()
+                return loss, targets(made), [parameter.grad for parameter in made.parameters()]
+
+            yield f"{kind}: {name}", run
+
+
+def torch_rec(fx: Any) -> Iterator[Case]:
+    client = importlib.import_module("torchrec.fx")
+    crossnet, mlp = (importlib.import_module(f"torchrec.modules.{name}") for name in ("crossnet", "mlp"))
+    dlrm = importlib.import_module("torchrec.models.dlrm")
+    torch.manual_seed(0)
+    rows = torch.rand(3, 4)
+    made = {
+        "MLP": lambda: (mlp.MLP(4, [8, 2]), (rows,)),
+        "CrossNet": lambda: (crossnet.CrossNet(4, 2), (rows,)),
+        "LowRankCrossNet": lambda: (crossnet.LowRankCrossNet(4, 2, 3), (rows,)),
+        "DenseArch": lambda: (dlrm.DenseArch(4, [8, 2]), (rows,)),
+        "InteractionArch": lambda: (dlrm.InteractionArch(2), (rows, torch.ones(3, 2, 4))),
+    }
+    for name, make in made.items():
+
+        def run(make: Any = make) -> Any:
+            model, given = make()
+            traced = client.symbolic_trace(model)
+            return traced(*given), targets(traced)
+
+        yield name, run
+
+
+def nir(fx: Any) -> Iterator[Case]:
+    client = importlib.import_module("nirtorch.torch_tracer")
+    for name, (model, x) in list(models().items())[:8]:
+
+        def run(model: nn.Module = model, x: Any = x) -> Any:
+            tracer = client.NIRTorchTracer([nn.BatchNorm2d])
+            traced = fx.GraphModule(model, tracer.trace(model))
+            return traced(x), targets(traced)
+
+        yield name, run
+
+
 def optimum(fx: Any) -> Iterator[Case]:
     client = importlib.import_module("optimum.fx.optimization")
     for name, (model, x) in list(models().items())[:6]:
@@ -348,7 +452,12 @@ CLIENTS: dict[str, tuple[Callable[[Any], Iterator[Case]], tuple[str, ...]]] = {
     "e3nn": (equivariant, ("e3nn", "opt_einsum_fx")),
     "composer": (composer, ("composer.utils.fx_utils", "composer.algorithms.stochastic_depth")),
     "torch_geometric.nn.fx": (geometric, ("torch_geometric.nn.fx",)),
+    "torch_geometric.nn.to_hetero": (heterogeneous, ("torch_geometric",)),
     "optimum.fx": (optimum, ("optimum.fx",)),
+    "onnx2torch": (onnx_to_torch, ("onnx2torch",)),
+    "backpack": (back_pack, ("backpack",)),
+    "torchrec.fx": (torch_rec, ("torchrec",)),
+    "nirtorch": (nir, ("nirtorch",)),
     "torch.fx's own passes": (own_passes, ()),
 }
 
