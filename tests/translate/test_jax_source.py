@@ -155,8 +155,8 @@ def test_an_einops_program_by_way_of_what_it_calls() -> None:
         return einops.rearrange(x, "b (h w) c -> b c h w", h=2).mean(axis=1)
 
     made = clew.translate(clew.trace(fn, (jnp.arange(24.0).reshape(2, 4, 3),)), "torch")
-    x = jnp.sin(jnp.arange(24.0)).reshape(2, 4, 3)
-    numpy.testing.assert_allclose(made(torch.tensor(numpy.array(x))), fn(x), rtol=1e-6, atol=1e-6)
+    x = jnp.arange(48.0).reshape(2, 8, 3)
+    numpy.testing.assert_allclose(made(torch.tensor(numpy.array(x))), fn(x))
 
 
 def test_an_array_api_program_by_way_of_what_it_calls() -> None:
