@@ -453,8 +453,8 @@ class TorchRecorder(ExampleRecorder):
         if self.arrays is not None:
             self.arrays.before_write(tensor)
         self.rollback.save(tensor, find_region)
-        node = self.known(tensor)
-        if node is not None:
+        node = self.known(tensor) if self.open else self.held(tensor)  # a round that is not recorded makes no nodes
+        if isinstance(node, Node):
             self.folding.spoil(node)
 
     def check_frozen(self, written: Any) -> None:
