@@ -44,7 +44,11 @@ def _reporting(original: Callable[..., None]) -> Callable[..., None]:
         listener, frame = attached(), sys._getframe(1)
         prints = None if listener is None else listener.prints(frame)
         if prints is None or kwargs.get("file") is not None:  # the program may read the file
-            if prints is not None and prints.is_recording and kwargs["file"] in (sys.stdout, sys.stderr):
+            if (
+                prints is not None
+                and prints.is_recording
+                and any(kwargs["file"] is one for one in (sys.stdout, sys.stderr))
+            ):
                 _warn(frame)
             original(*args, **kwargs)
         elif not prints.heard(original, args, kwargs):
@@ -91,7 +95,7 @@ class Prints:
             self.recorder.tell(original, tuple(map(self._argument, args)), kwargs)
         return can_be_shown
 
-    def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments of ``print`` as they are in the example."""
         return tuple(self._text(one) if type(one) is str else self.recorder.concrete(one) for one in args)
 
@@ -101,7 +105,7 @@ class Prints:
         """What prints a text later on as it is now, however the values in it change until then."""
         screen, flush = io.StringIO(), bool(kwargs.get("flush"))
         with self.recorder.paused():
-            original(*self.filled(args), **kwargs | {"file": screen, "flush": False})
+            original(*self._filled(args), **kwargs | {"file": screen, "flush": False})
         return functools.partial(original, screen.getvalue(), end="", flush=flush)
 
     def _argument(self, value: Any) -> Any:
