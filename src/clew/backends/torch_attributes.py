@@ -2,8 +2,8 @@
 
 A root and the paths that the nodes of a segment name come in; out come, at each call, the tensors at these paths and in
 the layers that the segment calls, and the plain settings of these layers. They are read out of the dicts of the modules
-by a function that is written for them. It gives None where a layer has hooks, and fails where a module, or a setting of a
-layer, is not the one that was found: then it is made anew. Importing this file imports torch.
+by a function that is written for them. It gives None where a layer has hooks, and fails where a module, or a setting of
+a layer, is not the one that was found: then it is made anew. Importing this file imports torch.
 """
 
 from __future__ import annotations

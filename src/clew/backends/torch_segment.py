@@ -408,7 +408,7 @@ def _memory(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
     for place, tensor in enumerate(tensors):
         groups.setdefault(tensor.untyped_storage()._cdata, []).append(place)
     shared = [group for group in groups.values() if len(group) > 1]
-    return [(group[0], tensors[place].storage_offset()) for group in shared for place in group]
+    return [(group[0], int(tensors[place].storage_offset())) for group in shared for place in group]
 
 
 def _conditions(
