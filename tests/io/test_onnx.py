@@ -153,6 +153,17 @@ def test_a_branch_on_a_size_whose_sides_give_other_things_is_settled(tmp_path: P
     assert found.checked and "If" not in ops(found.path) and "x_0 < 10" in found.assumed
 
 
+def test_products_of_groups_of_rows(tmp_path: Path) -> None:
+    """The experts of a mixture: rows lie group by group, and each group has its matrix; one of them is empty."""
+
+    def program(rows: torch.Tensor, matrices: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.grouped_mm(rows, matrices, offs=offs)
+
+    ends = torch.tensor([2, 2, 6], dtype=torch.int32)
+    args = torch.rand(6, 4), torch.rand(3, 4, 8), ends
+    written(program, tmp_path, *args, calls=[(torch.rand(8, 4), torch.rand(3, 4, 8), ends + 2)])
+
+
 def test_refusals(tmp_path: Path) -> None:
     class Counting(torch.nn.Module):
         calls = 0

@@ -137,7 +137,10 @@ def _exported(program: _Program, opset: int | None) -> Any:
         raise InteropError(
             f"torch's exporter cannot write the program: {type(error).__name__}: {str(error).strip().splitlines()[0]}",
             why="it makes all sizes and plain numbers symbols, and runs no kernel",
-            fixes=("compute what it needs outside of the program, and pass it as an argument",),
+            fixes=(
+                "if a library asks for data, capture it as exporters do, under clew.exporting()",
+                "compute what it needs outside of the program, and pass it as an argument",
+            ),
         ) from error
 
 
@@ -378,7 +381,11 @@ class _Exporting(Interpreter):
             f"the program relies on a value that it computes: {node.args[0]}",
             where=_where(node),
             why="ONNX cannot raise an error that depends on data",
-            fixes=("leave such guards out: to_onnx(..., unchecked=True)", "capture with clew.trace's default"),
+            fixes=(
+                "capture it as exporters do: with clew.exporting(): captured = clew.trace(...)",
+                "leave such guards out: to_onnx(..., unchecked=True)",
+                "capture with clew.trace's default",
+            ),
         )
 
     def _check(self, guards: Any) -> None:
@@ -394,6 +401,8 @@ class _Exporting(Interpreter):
             return self._branch_on_a_size(*args)
         if target is while_loop:
             return self._loop(*args, **kwargs)
+        if getattr(target, "__name__", "") in _GROUPED and args[0].dim() == 2 and args[1].dim() == 3:
+            return _grouped_product(*args, **kwargs)
         if target is for_loop and args and isinstance(args[0], range):
             return for_loop(*args, **kwargs)
         return super().call_function(target, args, kwargs)
@@ -467,6 +476,20 @@ class _Exporting(Interpreter):
             tuple(_tensor(value) for value in carried),
             tuple(rest[place] for place in tensors),
         )
+
+
+_GROUPED = frozenset({"grouped_mm", "_grouped_mm", "grouped_mm_fallback"})
+"""Torch's products of groups of rows, and the operator that transformers has registered for the same."""
+
+
+def _grouped_product(rows: torch.Tensor, matrices: torch.Tensor, offs: torch.Tensor, **options: Any) -> torch.Tensor:
+    """Each row times the matrix of its group, which ``offs`` ends. ONNX has no such operator: all products are made."""
+    given = sorted(name for name, value in options.items() if value is not None)
+    if given:
+        raise InteropError(f"grouped_mm with {', '.join(given)} has no form in ONNX")
+    numbers = torch.arange(rows.shape[0], device=rows.device)
+    groups = (numbers.unsqueeze(1) >= offs).sum(1).clamp(max=matrices.shape[0] - 1)
+    return torch.matmul(rows, matrices)[groups, numbers]
 
 
 class _Form(NamedTuple):
