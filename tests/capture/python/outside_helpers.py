@@ -64,3 +64,7 @@ class Dice:
     @classmethod
     def many(cls, count):
         return random.sample(range(100 * cls.sides), count)
+
+
+def told_by_helper(logger, text):
+    logger.warning(text)

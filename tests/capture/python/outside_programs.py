@@ -3,7 +3,7 @@
 Each takes an array of any framework. How a program is judged depends on what it looks at: ``NOW`` (a clock), ``DRAWN``
 (a stream that a seed sets), ``FRESH`` (entropy, which no seed sets), ``SEEN`` (the environment, files, variables, what
 is typed in: changed between the capture and the calls), ``DONE`` (what the program leaves behind) and ``SHOWN`` (text
-for people: a graph of torch or NumPy need not show it again, but the result must be right).
+for people: the graph shows it again, or the capture tells that it does not).
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from clew.capture.bytecode.statements import look_at_screens, screens
 from clew.capture.captured import Captured
 from clew.capture.control_flow.paths import Paths, Unaligned
 from clew.capture.options import Options
+from clew.capture.python.screens import look_at_screens, screens
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.run import ExampleRun, Findings, LibraryTracers
 from clew.capture.restart import RaisedInside, Restart, Swallowed

@@ -21,9 +21,11 @@ from clew.errors import CaptureError
 from clew.ir.source import is_hidden
 
 if TYPE_CHECKING:
-    from clew.capture.python.printing import Prints
+    from clew.capture.python.messages import Messages
 
 CHANGES = "it gives another value at each call, which the graph would not"
+PRINTS, LOGS, WARNS = "print", "log", "warn"
+"""The ways of telling people something."""
 ONCE = "no call of the graph would do it again"
 
 
@@ -60,8 +62,15 @@ class Listener:
         found = asking_frame(frame, self.through)
         return found is not None and not is_hidden(found.f_code)
 
-    def prints(self, frame: FrameType | None) -> Prints | None:
-        """What the graph prints, if it does so where ``frame`` prints something."""
+    def messages(
+        self, frame: FrameType | None, what: str, is_shown: Callable[[], bool] | None = None
+    ) -> Messages | None:
+        """What the graph tells people, if it does so where ``frame`` prints, logs or warns; ``is_shown`` guards that
+        people are shown it now, or not."""
+        return None
+
+    def messages_of(self, frame: FrameType | None) -> Messages | None:
+        """The same for a text that is on its way to be told, and for code that a capture has made."""
         return None
 
     def note(self, question: Question, args: tuple[Any, ...], text: str) -> None:

@@ -13,7 +13,6 @@ import builtins
 import decimal
 import functools
 import locale
-import logging
 import os
 import signal
 import socket
@@ -31,6 +30,7 @@ from clew.capture.python.callers import is_importing, is_of_program
 from clew.capture.python.files import refusing
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import asked_listener, current, unheard
+from clew.capture.python.screens import filters_that_raise
 from clew.capture.state.containers import ACTING
 from clew.ir.effects import pure
 
@@ -52,7 +52,6 @@ def install(patches: Patches) -> None:
     _install_environment(patches)
     _install_processes(patches)
     _install_threads(patches)
-    _install_loggers(patches)
     install_questions(patches, _OF_PYTHON)
 
 
@@ -130,6 +129,7 @@ FACTS: dict[str, Callable[[], Any]] = {
     "socket.gethostname": socket.gethostname,
     "sys.argv": lambda: tuple(sys.argv),
     "decimal.getcontext": lambda: _decimal_settings(),
+    "warnings.filters": filters_that_raise,
 }
 """Questions about this process and this machine, as they are outside of captures; frameworks add theirs."""
 _OF_PROCESSES = ("os.getcwd", "os.getpid", "os.getppid", "socket.gethostname")
@@ -147,30 +147,6 @@ def _decimal_settings() -> tuple[Any, ...]:
 def is_decimal(value: Any) -> bool:
     """Whether a value is a decimal number, or what makes one."""
     return isinstance(value, decimal.Decimal) or value is decimal or value is decimal.Decimal
-
-
-@pure
-def logger_level(name: str) -> int:
-    """The level from which on a logger writes."""
-    return logging.getLogger(name or None).getEffectiveLevel()
-
-
-def _install_loggers(patches: Patches) -> None:
-    """Guard what the program's own code asks of the level of a logger: what is logged has no node."""
-    for name in ("isEnabledFor", "getEffectiveLevel"):
-        patches.on_class(logging.Logger, name, _asking_for_level)
-
-
-def _asking_for_level(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def ask(self: Any, *args: Any) -> Any:
-        listener, frame = current(), sys._getframe(1)
-        if listener is not None and is_of_program(listener.caller(frame)):
-            is_root = self.parent is None
-            listener.note(logger_level, ("" if is_root else self.name,), f"the level of {self.name} is unchanged")
-        return original(self, *args)
-
-    return ask
 
 
 @pure
