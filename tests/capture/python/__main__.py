@@ -15,7 +15,10 @@ def main(asked: list[str]) -> int:
     wrong = 0
     print(f"{'':<30}" + "".join(f"{name:<12}" for name in frameworks))
     for name in names:
-        found = [verdict(PROGRAMS[name], framework) for framework in frameworks]
+        found = [
+            verdict(PROGRAMS[name], framework) if PROGRAMS[name].only in ("", framework) else ""
+            for framework in frameworks
+        ]
         print(
             f"{name:<30}" + "".join(f"{one[:5] if one.startswith('WRONG') else one:<12}" for one in found), flush=True
         )

@@ -26,7 +26,7 @@ import numpy
 
 import clew
 from clew.errors import CaptureError, GuardError, TraceWarning
-from tests.capture.python import outside_messages, outside_spellings
+from tests.capture.python import outside_messages, outside_settings, outside_spellings
 from tests.capture.python import outside_programs as programs
 from tests.capture.python.outside_programs import (
     DONE,
@@ -45,7 +45,7 @@ FRAMEWORKS = ("torch", "numpy", "jax", "tensorflow")
 TOLD = "told"
 """The verdict where a result is right, and the capture has told that text for people is not shown again."""
 _NEARLY = 1e-3
-_HOMES = ("outside_programs.py", "outside_spellings.py", "outside_helpers.py", "outside_messages.py")
+_HOMES = tuple(f"outside_{name}.py" for name in ("programs", "spellings", "helpers", "messages", "settings"))
 _OF_PROGRAMS = ("a text", "rows", "failed", "a key")
 _LOGGED = "%(levelname)s %(name)s %(filename)s:%(lineno)d %(funcName)s %(message)s"
 _caught: list[int] = []
@@ -85,7 +85,12 @@ def surroundings(number: int) -> Iterator[io.StringIO]:
     programs.LOGGER.setLevel(logging.DEBUG if number > 1 else logging.WARNING)
     sys.stdin = io.StringIO(f"{number}\n" * 9)
     try:
-        with contextlib.redirect_stdout(screen), contextlib.redirect_stderr(screen), warnings.catch_warnings():
+        with (
+            contextlib.redirect_stdout(screen),
+            contextlib.redirect_stderr(screen),
+            warnings.catch_warnings(),
+            outside_settings.as_found(),
+        ):
             warnings.simplefilter("always")
             if number > 1:
                 warnings.simplefilter("error", BytesWarning)
@@ -134,7 +139,7 @@ def _left() -> tuple[Any, ...]:
         files[name] = b"folder" if os.path.isdir(place) else pathlib.Path(place).read_bytes()
     variables = {name: value for name, value in os.environ.items() if name.startswith(VARIABLE)}
     settings = signal.getsignal(programs.SIGNAL), sys.getrecursionlimit()
-    return files, variables, settings, len(_caught)
+    return files, variables, settings, len(_caught), outside_settings.left()
 
 
 def _called(subject: Any, framework: str, number: int) -> tuple[float, Any]:
@@ -165,6 +170,7 @@ def verdict(program: Program, framework: str) -> str:
     """How a capture stands beside the original."""
     for cached in (programs._cached_now, programs._cached_environment, programs._cached_list):
         cached.cache_clear()
+    outside_settings.look_at(framework)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", TraceWarning)
         captured, told = _captured(program, framework)

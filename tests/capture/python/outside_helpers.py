@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import random
+import sys
 import time
 from pathlib import Path
 
@@ -68,3 +69,7 @@ class Dice:
 
 def told_by_helper(logger, text):
     logger.warning(text)
+
+
+def lengthen_path():
+    sys.path.append("/nowhere")

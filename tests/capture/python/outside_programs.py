@@ -53,16 +53,18 @@ class Program(NamedTuple):
 
     run: Callable[[Any], Any]
     judged: str
+    only: str = ""
+    """The framework that it is written for, if it is not for all."""
 
 
 PROGRAMS: dict[str, Program] = {}
 
 
-def program(judged: str) -> Callable[[Any], Any]:
+def program(judged: str, only: str = "") -> Callable[[Any], Any]:
     """Register a program."""
 
     def register(run: Any) -> Any:
-        PROGRAMS[run.__name__] = Program(run, judged)
+        PROGRAMS[run.__name__] = Program(run, judged, only)
         return run
 
     return register

@@ -13,8 +13,10 @@ UNTOLD = ("logged_an_object", "logged_by_unknown_logger", "logged_error", "trace
 """Programs whose text no node can hold: a warning tells so."""
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("name", PROGRAMS)
+CELLS = [(name, one) for name in PROGRAMS for one in FRAMEWORKS if PROGRAMS[name].only in ("", one)]
+
+
+@pytest.mark.parametrize(("name", "framework"), CELLS)
 def test_right_or_guarded_or_refused(name: str, framework: str) -> None:
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")

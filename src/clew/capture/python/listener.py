@@ -97,7 +97,15 @@ class Listener:
 
     def refusal(self, what: str, why: str = CHANGES, kind: type[CaptureError] | None = None) -> CaptureError:
         """The error for something that the graph could not do, with the line of the program."""
-        return (kind or self.kind)(f"{what} cannot be captured", where=line_of_program(), why=why, fixes=self.fixes)
+        return (kind or self.kind)(f"{what} cannot be captured", where=self.line(), why=why, fixes=self.fixes)
+
+    def line(self) -> str:
+        """The line of the program that runs now."""
+        return line_of_program()
+
+    def refusal_at(self, what: str, why: str, where: str) -> CaptureError:
+        """The error for something that was found out after the program has run, with its line."""
+        return CaptureError(f"{what} cannot be captured", where=where, why=why, fixes=self.fixes)
 
 
 _listening: ContextVar[Listener | None] = ContextVar("clew_python_listener", default=None)

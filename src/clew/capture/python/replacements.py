@@ -12,7 +12,7 @@ from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, Method
 from typing import Any
 
 from clew.capture.patches import Patches, Stock
-from clew.capture.python import clocks, files, imported_names, messages, random_numbers, screens, system
+from clew.capture.python import clocks, files, imported_names, messages, random_numbers, screens, settings, system
 from clew.capture.python.callers import asking_frame, is_of_program
 from clew.capture.python.listener import CHANGES, LOGS, PRINTS, Listener, listening
 from clew.capture.python.loggers import is_logger
@@ -31,7 +31,7 @@ _FUNCTIONS = (BuiltinFunctionType, MethodType)
 
 
 def _replace_in_python(patches: Patches) -> None:
-    for part in (clocks, random_numbers, system, files, messages):
+    for part in (clocks, random_numbers, system, settings, files, messages):
         part.install(patches)
     imported_names.replace_in_importers(patches)
 
@@ -52,6 +52,7 @@ def install_in(patches: Patches, surroundings: Surroundings, attributes: Iterabl
     imported_names.replace_in_defaults(patches, surroundings.derived(_with_functions_as_defaults))
     imported_names.replace_in_classes(patches, surroundings.builtins_in_classes())
     random_numbers.install_in(patches, surroundings)
+    settings.install_in(patches, surroundings)
     if surroundings.derived(_name_screens):
         screens.install(patches, messages.write)
 
@@ -73,7 +74,7 @@ def hearing(listener: Listener, surroundings: Surroundings) -> Iterator[None]:
         messages.note_loggers(listener, [value for _, value in surroundings.held(is_logger)])
     if surroundings.held(system.is_decimal):
         listener.note(system.process_fact, ("decimal.getcontext",), "the context of decimal is unchanged")
-    with listening(listener):
+    with listening(listener), settings.kept(listener, surroundings):
         yield
 
 

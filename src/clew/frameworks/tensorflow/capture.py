@@ -588,6 +588,10 @@ class TensorflowListener(Listener):
         """Whether a stream is one from around the program."""
         return any(stream is own for own in self._surroundings.python_streams())
 
+    def line(self) -> str:
+        """The line of the program, past the code that AutoGraph has made of it."""
+        return self._tracing.line()
+
     def refusal(self, what: str, why: str = CHANGES, kind: type[CaptureError] | None = None) -> CaptureError:
         """The error, which the tracing keeps: the program may catch it."""
         return self._tracing.refuse(f"{what} cannot be captured", why, *self.fixes)
