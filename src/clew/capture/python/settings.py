@@ -298,8 +298,9 @@ def _put_back(holder: Any, names: tuple[str, ...], before: list[Any]) -> list[st
 
 
 def _is_changed(held: Any, copied: Any) -> bool:
-    if held is sys.modules and held.keys() >= copied.keys():  # imports alone
-        return any(held[name] is not module for name, module in copied.items()) or any(map(_is_made_up, held))
+    if held is sys.modules and held.keys() >= copied.keys():  # most likely imports
+        is_same = all(map(operator.is_, map(held.get, copied), copied.values()))
+        return not is_same or any(map(_is_made_up, held.keys() - copied.keys()))
     if len(held) != len(copied):
         return True
     if type(held) is set:
@@ -309,11 +310,9 @@ def _is_changed(held: Any, copied: Any) -> bool:
 
 
 def _is_made_up(name: str) -> bool:
-    """Whether no import has put a Python module under its name."""
-    return getattr(sys.modules[name], "__name__", name) != name and name not in _KNOWN_NAMES
-
-
-_KNOWN_NAMES = frozenset(sys.modules)
+    """Whether no import has put a Python module under its name: some put theirs under other names, too."""
+    module = sys.modules[name]
+    return getattr(module, "__name__", name) != name and "." not in name and sys.modules.get(module.__name__) is module
 
 
 def _refill(held: Any, copied: Any) -> None:
