@@ -395,12 +395,15 @@ def _is_of_library(value: Any) -> bool:
     if isinstance(value, logging.Logger):
         return True
     if isinstance(value, ModuleType):
-        file = getattr(value, "__file__", None)
+        name, file = value.__name__, getattr(value, "__file__", None)
     elif isinstance(value, type) and value.__flags__ & _CAN_BE_SET:
-        file = getattr(sys.modules.get(value.__module__), "__file__", None)
+        name = value.__module__
+        file = getattr(sys.modules.get(name), "__file__", None)
     else:
         return False
-    return file is None or is_installed_file(file) or is_file_of_python(file)
+    if file is None:
+        return name.partition(".")[0] in sys.stdlib_module_names
+    return is_installed_file(file) or is_file_of_python(file)
 
 
 _CAN_BE_SET = 1 << 9
