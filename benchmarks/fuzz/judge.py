@@ -135,6 +135,7 @@ def build(program: RandomProgram, refused: set[int]) -> Case:
         state=lambda subject: _state(program, module, made[-1], subject),
         same_text=False,
         aliasing=vocabulary.aliasing,
+        printing=True,
         gradients=vocabulary.gradients,
     )
 
