@@ -34,11 +34,16 @@ PASSING: set[type[Exception]] = set()
 """Errors by which a framework talks to itself, and which are not the program's, nor are Clew's."""
 
 
+def _passing() -> Errors:
+    """The errors that no handler of the program is for."""
+    return (ClewError, *PASSING)
+
+
 def attempt(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The result of a call that did not fail during the capture."""
     try:
         return function(*args, **kwargs)
-    except (ClewError, *PASSING):
+    except _passing():
         raise
     except Exception as error:
         raise _refused(getattr(function, "__name__", "a call"), error) from error
@@ -61,7 +66,7 @@ def attempt_method(name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
     """The result of a method that did not fail during the capture."""
     try:
         return getattr(value, name)(*args, **kwargs)
-    except (ClewError, *PASSING):
+    except _passing():
         raise
     except Exception as error:
         raise _refused(name, error) from error
@@ -78,7 +83,7 @@ def outcome_of(kind: type[Exception], function: Callable[..., Any], *args: Any, 
     """The result of a call, or ``FAILED`` if it raises an error of this class."""
     try:
         return function(*args, **kwargs)
-    except (ClewError, *PASSING):
+    except _passing():
         raise
     except kind:
         return FAILED
@@ -139,7 +144,7 @@ def refusing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def refuse(*args: Any) -> Any:
         try:
             return function(*args)
-        except (ClewError, *PASSING):
+        except _passing():
             raise
         except Exception as error:
             raise _refused(name, error) from error
