@@ -251,10 +251,8 @@ class _Uses:
             return isinstance(node.ctx, ast.Store) and not isinstance(parent, ast.AugAssign)
         if isinstance(parent, (ast.For, ast.comprehension)):
             return node is parent.iter
-        if isinstance(parent, (ast.If, ast.IfExp)):
-            return node is parent.test
-        if isinstance(parent, ast.UnaryOp):
-            return isinstance(parent.op, ast.Not)
+        if self._is_asked(node):
+            return True
         if isinstance(parent, ast.Subscript):
             is_item = not of_any or isinstance(parent.slice, ast.Constant)
             return node is parent.value and isinstance(parent.ctx, ast.Load) and is_item
@@ -265,6 +263,15 @@ class _Uses:
             return function.id in _READING and function.id not in self._variables and function.id not in self._names_set
         is_joining = isinstance(function, ast.Attribute) and function.attr in _JOINING
         return self._is_framework(function) and (not of_any or (is_joining and node in parent.args))
+
+    def _is_asked(self, node: ast.expr) -> bool:
+        """Whether an expression is asked for its truth alone."""
+        parent = self._parents[node]
+        if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
+            return node is parent.test
+        if isinstance(parent, ast.UnaryOp):
+            return isinstance(parent.op, ast.Not)
+        return isinstance(parent, ast.BoolOp) and self._is_asked(parent)
 
     @property
     def _names_set(self) -> set[str]:

@@ -18,6 +18,7 @@ from clew.capture.bytecode.statements import look_at_screens, screens
 from clew.capture.captured import Captured
 from clew.capture.control_flow.paths import Paths, Unaligned
 from clew.capture.options import Options
+from clew.capture.recording.alternatives import stand_in_order
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.run import ExampleRun, Findings, LibraryTracers
 from clew.capture.restart import RaisedInside, Restart, Swallowed
@@ -117,6 +118,9 @@ def _check_paths(paths: Paths | None, findings: Findings, runs: list[Any]) -> No
         raise Restart
     if paths is not None and paths.lacks_path_of_tracer:
         findings.tracers = LibraryTracers.LEFT
+        raise Restart
+    if paths is not None and not findings.sees_no_order and paths.agree_on(stand_in_order, runs[0].ignores_order):
+        findings.sees_no_order = True
         raise Restart
 
 

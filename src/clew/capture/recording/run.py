@@ -47,7 +47,7 @@ from clew.capture.recording.recorder import IdentityQuestions, RootAttributes, S
 from clew.capture.recording.unused_calls import drop_unused
 from clew.capture.restart import Restart, swallowed
 from clew.capture.state.containers import ACTING, CHANGING, contents, same_contents
-from clew.capture.state.first_call import FirstCallChange, choose_first_call, first_call_change
+from clew.capture.state.first_call import FirstCallChange, choose_first_call, first_call_change, left_inside
 from clew.capture.state.reachable import asks_for_identity, behind, check_slots, compares_objects
 from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
@@ -102,6 +102,8 @@ class Findings:
         """Arguments, and kinds of them that the program cannot be run with."""
         self.reads_numbers = True
         """Whether numbers around the program are read at each call."""
+        self.sees_no_order = False
+        """Whether the program does the same in whatever order the keys of dicts stand: all were tried."""
 
 
 def clear_frames(error: BaseException | None) -> None:
@@ -172,8 +174,8 @@ class ExampleRun:
             self._check()
             self.found = self.state.changed()
             for slot in self.found:
-                self._note_left(slot)
-            done = not self.found and self._finish_path(self.result)
+                self._note_left(slot.key, slot.variable.get())
+            done = not self.found and not self._finds_later_state() and self._finish_path(self.result)
             if done and not self._has_several_paths():
                 self.finish([self])
                 stays = self.settings.keep
@@ -189,11 +191,21 @@ class ExampleRun:
         if not done:
             self._start_over()
 
-    def _note_left(self, slot: Slot) -> None:
+    def _note_left(self, key: Any, value: Any) -> None:
         """Note what the run has left in a place that it has changed."""
-        kind = self.inputs.kind_left(slot.variable.get())
+        kind = self.inputs.kind_left(value)
         if kind is not None:
-            self.findings.left[slot.key] = kind.value
+            self.findings.left[key] = kind.value
+
+    def _finds_later_state(self) -> bool:
+        """Whether the run has set what was None inside of its state, which a later call finds so: it is run again."""
+        choices, left = self.inputs.choices, self.findings.left
+        asked = [] if choices is None else [one for one in left_inside(self.state) if one[0] not in left]
+        known = len(left)
+        for key, value in asked:
+            if choices is not None and key[1] in choices.asked().optional:
+                self._note_left(key, value)
+        return len(left) > known
 
     def _raise_explained(self, error: Exception) -> None:
         """Raise the error that ended the run, or a clearer one, after which nothing of the run stays done."""
@@ -490,6 +502,10 @@ class ExampleRun:
 
     def is_read_again(self, value: Any) -> bool:
         """Whether a value that the program finds around itself is an array that the graph reads at each call."""
+        return False
+
+    def ignores_order(self, node: Node) -> bool:
+        """Whether a call does the same in whatever order the keys of dicts among its arguments stand."""
         return False
 
     def _has_several_paths(self) -> bool:

@@ -50,7 +50,7 @@ _WHOLE = frozenset({"__dict__", "_buffers", "_parameters"})
 
 def _may_be_other(inputs: Inputs, slot: Slot) -> bool:
     """Whether a place that is None may hold something else at a later call, which is asked for at the entrance."""
-    return inputs.choices is not None and inputs.choices.kind_left(slot) is not None
+    return inputs.choices is not None and inputs.choices.kind_left(slot.key, slot.label) is not None
 
 
 def arrays_of(module: Any) -> Iterator[Any]:

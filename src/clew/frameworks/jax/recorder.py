@@ -300,7 +300,7 @@ class JaxRecorder(NumpyRecorder):
                 return function(*self.concrete(args), **self.concrete(kwargs))
             return self.natively(function, args, kwargs)
         apart = args, kwargs
-        args, kwargs = self.whole_arguments(args, kwargs)
+        args, kwargs = self.whole_arguments(args, kwargs, function)
         given = leaves_of((args, kwargs))
         if any(map(transforms.is_user_function, given)):
             return transforms.with_functions(self, function, *fixed_shapes(apart))
