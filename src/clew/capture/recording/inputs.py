@@ -149,7 +149,9 @@ def _as_passed(
     kwargs: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         kind = signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_POSITIONAL:
+        if kind is inspect.Parameter.VAR_POSITIONAL and type(value) is ListProxy:
+            kwargs[name] = value  # the program runs as one that takes them in one list
+        elif kind is inspect.Parameter.VAR_POSITIONAL:
             args += value
         elif kind is inspect.Parameter.VAR_KEYWORD:
             kwargs |= value

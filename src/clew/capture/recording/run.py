@@ -15,9 +15,11 @@ import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from types import BuiltinFunctionType, CodeType, FunctionType
+from inspect import CO_VARARGS
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 
+from clew.capture.bytecode.call_sites import stands_for
 from clew.capture.bytecode.handled_errors import ErrorWatch
 from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.captured import Captured, Pins
@@ -41,6 +43,7 @@ from clew.capture.python.loggers import STANDARD, functions_of_handler, handlers
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.folding import Folding
 from clew.capture.recording.inputs import Identities, Inputs
+from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.nested_programs import Bodies
 from clew.capture.recording.outputs import plain
 from clew.capture.recording.recorder import IdentityQuestions, RootAttributes, Scalar
@@ -272,7 +275,7 @@ class ExampleRun:
         self.recorder.running = True
         self.recorder.code.caller = id(user_frame(1))
         try:
-            return self._drained(self.fn(*given[0], **given[1]))
+            return self._drained(taking_list(self.fn, given[1])(*given[0], **given[1]))
         except ClewError:
             raise
         except Exception as error:
@@ -577,6 +580,22 @@ class ExampleRun:
             self.recorder.code.executed |= run.recorder.code.executed
             self.recorder.code.outside_reads.add(run.recorder.code.outside_reads)
             self.state.learn_from(run.state)
+
+
+def taking_list(fn: Any, given: dict[str, Any]) -> Any:
+    """A function that takes any number of arguments, as one that is given them in one list, if there is such a list."""
+    code = getattr(getattr(fn, "__func__", fn), "__code__", None)
+    if not isinstance(code, CodeType) or not code.co_flags & CO_VARARGS:
+        return fn
+    place = code.co_argcount + code.co_kwonlyargcount
+    if type(given.get(code.co_varnames[place])) is not ListProxy:
+        return fn
+    function: FunctionType = getattr(fn, "__func__", fn)
+    taking = code.replace(co_flags=code.co_flags & ~CO_VARARGS, co_kwonlyargcount=code.co_kwonlyargcount + 1)
+    stands_for(taking, code)
+    made = FunctionType(taking, function.__globals__, code.co_name, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made if function is fn else MethodType(made, fn.__self__)
 
 
 def _is_partial(value: Any) -> bool:

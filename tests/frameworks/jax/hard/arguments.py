@@ -202,3 +202,57 @@ def history_is_stacked(world):
         return jnp.stack(world.rows).mean(0), len(world.rows)
 
     return step
+
+
+# ---- any number of arguments -----------------------------------------------------------------------------------------
+
+
+@program((X, Y), (X,), (Y, X, X), (X, Y, X, Y))
+def rows_that_are_summed(*rows):
+    total = jnp.zeros(3)
+    for place, row in enumerate(rows):
+        total = total + row * (place + 1)
+    return total / len(rows)
+
+
+@program((2.0, X, Y), (3.0, X), (0.5, Y, X, X), (1, X, Y))
+def scaled_rows(scale, *rows, shift=1.0):
+    return jnp.stack(rows) * scale + shift, jnp.concatenate(rows)
+
+
+@program((X, Y), (X,), (X, M), (M, M, M), (X, 1.0))
+def rows_of_other_ranks(*rows):
+    return [row.sum() for row in rows], rows[0]
+
+
+@program((X, Y), (X,), (Y, X, X))
+def rows_that_are_returned(*rows):
+    return rows, len(rows)
+
+
+@program((X, Y), (X,), (Y, X, -X))
+def rows_that_decide(*rows):
+    best = rows[0]
+    for row in rows:
+        if row.sum() > best.sum():
+            best = row
+    return best
+
+
+@made((X, Y), (X,), (Y, X, X))
+def method_of_many(world):
+    class Sum:
+        def __init__(self):
+            self.calls = 0
+
+        def __call__(self, *rows):
+            self.calls += 1
+            return sum(rows) * self.calls
+
+    world.total = Sum()
+    return world.total.__call__
+
+
+@program((X, Y), (X,), (Y, X, X))
+def calls_itself_with_fewer(*rows):
+    return rows[0] if len(rows) == 1 else rows[0] + calls_itself_with_fewer(*rows[1:])
