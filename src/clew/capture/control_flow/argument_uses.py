@@ -385,9 +385,7 @@ def _fixed_tables(definition: Any) -> frozenset[str]:
     }
     names = [one for one in ast.walk(definition) if isinstance(one, ast.Name)]
     lost = {one.id for one in names if _is_load(one) and one not in looked_up}
-    lost |= {
-        name for one in ast.walk(definition) if isinstance(one, (ast.Global, ast.Nonlocal)) for name in one.names
-    }
+    lost |= {name for one in ast.walk(definition) if isinstance(one, (ast.Global, ast.Nonlocal)) for name in one.names}
     stores = [one.id for one in names if not _is_load(one)]
     return frozenset(name for name in made - lost if stores.count(name) == 1)
 

@@ -16,6 +16,7 @@ from clew.capture.patches import Patches, Stock
 from clew.capture.python import clocks, files, imported_names, printing, random_numbers, system
 from clew.capture.python.callers import is_of_program
 from clew.capture.python.listener import CHANGES, Listener, listening
+from clew.capture.python.outside_reads import NumberText, Question
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.state.containers import CHANGING
@@ -137,6 +138,17 @@ class RecordingListener(Listener):
     def prints(self, frame: FrameType | None) -> printing.Prints | None:
         """The graph prints what the program's own code prints, but for what the program may read again."""
         return None if is_redirected() or not is_of_program(self.caller(frame)) else self._prints
+
+    reads_texts = True
+
+    def text(self, value: str, reader: Callable[[str], str], question: Question, name: str) -> Any:
+        """The graph reads the text again."""
+        recorder = self.recorder
+
+        def rely() -> None:
+            self.note(question, (name,), f"{name} ==")
+
+        return NumberText.of(value, recorder, recorder.create(reader, (name,)), rely)
 
     def clock(self, name: str, value: Any) -> Any:
         """The graph reads the clock again."""

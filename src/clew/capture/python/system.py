@@ -27,10 +27,12 @@ from types import FrameType
 from typing import Any
 
 from clew.capture.patches import Patches
-from clew.capture.python.callers import is_importing, is_of_program
+from clew.capture.python.callers import asking_frame, is_importing, is_of_program
 from clew.capture.python.files import refusing
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import asked_listener, current, unheard
+from clew.capture.python.outside_reads import goes_into_number
+from clew.capture.python.random_numbers import DRAWS
 from clew.capture.state.containers import ACTING
 from clew.ir.effects import pure
 
@@ -39,6 +41,21 @@ from clew.ir.effects import pure
 def environment(name: str) -> str | None:
     """A variable of the environment."""
     return os.environ.get(name)
+
+
+@pure
+def environment_has(name: str) -> bool:
+    """Whether the environment has a variable."""
+    return name in os.environ
+
+
+@pure
+def environment_text(name: str) -> str:
+    """What a variable of the environment says now."""
+    return os.environ[name]
+
+
+DRAWS.append(environment_text)
 
 
 @pure
@@ -73,10 +90,19 @@ def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
         listener = current()
         if listener is not None and _is_environment(self) and listener.hears(sys._getframe(1)):
             name = os.fsdecode(key)
+            frame = asking_frame(sys._getframe(1), listener.through)
+            if self is os.environ and listener.reads_texts and goes_into_number(frame) and _has(name):
+                listener.note(environment_has, (name,), f"os.environ has the variable {name!r}")
+                return listener.text(original(self, key), environment_text, environment, name)
             listener.note(environment, (name,), f"os.environ.get({name!r}) ==")
         return original(self, key)
 
     return __getitem__
+
+
+def _has(name: str) -> bool:
+    with unheard():
+        return environment_has(name)
 
 
 def _note_names(self: Any) -> None:

@@ -244,13 +244,15 @@ class Choices:
         texts = self.asked().texts.get(name, [])[:_MOST_TEXTS]
         return [Kind(repr(text), is_text, (text,), text) for text in texts]
 
-    def kind_left(self, key: Any, label: str) -> Kind | None:
-        """The kind of what an earlier run has left in a place that was None, if the program asks that of some place:
-        all are None at the first call, and none is later."""
+    def kind_left(self, key: Any, label: str, before: Any = None) -> Kind | None:
+        """The kind of what an earlier run has left in a place that was None, or not there, if the program asks that of
+        some place: at the first call all are so, and none is later."""
         if self.recorder.identity.is_asked or key not in self.tried.left:
             return None
+        if before is MISSING and not self.guesses:
+            return None
         kind = self.kinds.kind_left(self.tried.left[key])
-        is_asked = any(name in self.asked().optional for _, name in self.tried.left)
+        is_asked = before is MISSING or any(name in self.asked().optional for _, name in self.tried.left)
         return kind if kind is not None and is_asked and self._is_possible(label, kind) else None
 
     # ---- one run -------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from clew.capture.guards.notes import CHECKS, require, require_either
-from clew.capture.location import Location
+from clew.capture.location import MISSING, Location
 from clew.capture.recording.alternatives import NONE, Choice, Choices, Kind
 from clew.capture.recording.inputs import InputContainer
 from clew.capture.recording.recorder import Pending
@@ -68,7 +68,7 @@ def choose_first_call(state: State, choices: Choices | None) -> None:
     if not found:
         return
     recorder = choices.recorder
-    is_first = recorder.paths.choose(recorder.create(operator.is_, (found[0].node, None)), True)
+    is_first = recorder.paths.choose(recorder.create(operator.is_, (found[0].node, found[0].before)), True)
     for place in found:
         one = Choice(place.label, place.node, [NONE, place.kind], 0 if is_first else 1)
         choices.made.append(one)
@@ -76,13 +76,15 @@ def choose_first_call(state: State, choices: Choices | None) -> None:
             one.marker = choices.required(place.kind, place.node)
             place.put(choices.kinds.entered(place.kind.value, one.node))
         elif place is not found[0]:
-            choices.required(NONE, place.node)
+            choices.required(NONE._replace(arguments=(place.before,)), place.node)
 
 
 class _Place(NamedTuple):
-    """A place that is None at the first call: its name, the kind of what is there later, and how that is put there."""
+    """A place that is None at the first call, or not there, as ``before`` says: its name, the kind of what is there
+    later, and how that is put there."""
 
     label: str
+    before: Any
     kind: Kind
     node: Node
     put: Callable[[Any], None]
@@ -91,10 +93,12 @@ class _Place(NamedTuple):
 def _lifted(state: State, choices: Choices) -> Iterator[_Place]:
     """Such variables and attributes."""
     for index, entry in enumerate(state.entries):
-        kind = choices.kind_left(entry.slot.key, entry.slot.label) if entry.before is None else None
+        before, label = entry.before, entry.slot.label
+        is_nothing = before is None or (before is MISSING and entry.slot.path is None)
+        kind = choices.kind_left(entry.slot.key, label, before) if is_nothing else None
         if kind is not None:
             node = entry.slot.read(choices.recorder.graph)
-            yield _Place(entry.slot.label, kind, node, functools.partial(_put_lifted, state, index))
+            yield _Place(label, before, kind, node, functools.partial(_put_lifted, state, index))
 
 
 def _put_lifted(state: State, index: int, entered: Any) -> None:
@@ -111,7 +115,7 @@ def _inside(state: State, choices: Choices) -> Iterator[_Place]:
         assert kind is not None
         reader = getattr if way == ATTRIBUTE else operator.getitem
         node = choices.recorder.resolve(Pending(reader, (container.place, name)))
-        yield _Place(name, kind, node, functools.partial(_put_inside, container, key))
+        yield _Place(name, None, kind, node, functools.partial(_put_inside, container, key))
 
 
 def _put_inside(container: InputContainer, key: tuple[str, Any], entered: Any) -> None:

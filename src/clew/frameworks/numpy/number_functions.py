@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from clew.capture.python.outside_reads import NumberText
 from clew.capture.recording.list_proxies import ListProxy, StateListProxy, TupleProxy, extreme
 from clew.capture.recording.numbers import choosing, traced_range
 from clew.frameworks.numpy.array_proxy import TracedArray, TracedFloat, TracedInt, is_traced
@@ -19,6 +20,8 @@ def _converting(kind: type, own: type | None) -> Callable[..., Any]:
     """``int``, ``float``, ``complex`` or ``bool``: a number of that kind is itself, all else is converted by a call."""
 
     def convert(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and type(args[0]) is NumberText:
+            return args[0].converted(kind)
         if len(args) != 1 or kwargs or not is_traced(args[0]):
             return kind(*args, **kwargs)
         recorder, is_own = args[0].recorder, own is not None and type(args[0]) is own

@@ -256,3 +256,55 @@ def method_of_many(world):
 @program((X, Y), (X,), (Y, X, X))
 def calls_itself_with_fewer(*rows):
     return rows[0] if len(rows) == 1 else rows[0] + calls_itself_with_fewer(*rows[1:])
+
+
+# ---- state that is not there at first --------------------------------------------------------------------------------
+
+
+@made((X,), (Y,), lambda world: delattr(world.layer, "table"), (X,), (Y,))
+def table_that_the_first_call_makes(world):
+    class Layer:
+        def __call__(self, x):
+            if not hasattr(self, "table"):
+                self.table = jnp.arange(3.0)
+            return x * self.table
+
+    world.layer = Layer()
+    return world.layer.__call__
+
+
+@made((X,), (Y,), lambda world: setattr(world.layer, "weight", "none"), (X,))
+def attribute_that_is_tried(world):
+    class Layer:
+        def __call__(self, x):
+            try:
+                weight = self.weight
+            except AttributeError:
+                weight = self.weight = x * 2
+            return weight + x
+
+    world.layer = Layer()
+    return world.layer.__call__
+
+
+@made((X,), (Y,), (X,))
+def global_that_the_first_call_makes(world):
+    def step(x):
+        total = vars(world).get("total", 0.0)
+        world.total = total + x.sum()
+        return world.total
+
+    return step
+
+
+@made((X,), (Y,), lambda world: world.state.pop("m"), (X,), (Y,))
+def items_that_the_first_call_makes(world):
+    world.state = {}
+
+    def step(x):
+        m = world.state.get("m", jnp.zeros(3)) * 0.9 + x
+        world.state["m"] = m
+        world.state["count"] = world.state.get("count", 0) + 1
+        return m / world.state["count"]
+
+    return step
