@@ -353,17 +353,7 @@ def with_functions(
     rest = [leaf for leaf in jax.tree_util.tree_leaves((run_args, run_kwargs)) if not isinstance(leaf, RecordedBody)]
     for body in bodies:
         body.given = [id(target), *map(recorder.argument, rest)]
-    while True:
-        try:
-            value = recorder.perform(target, run_args, run_kwargs, None)
-            break
-        except TracedBefore as found:
-            before = found.body.again()
-            run_args, run_kwargs = jax.tree_util.tree_map(
-                lambda leaf: before if isinstance(leaf, RecordedBody) and leaf.function is before.function else leaf,
-                (run_args, run_kwargs),
-                is_leaf=_is_none,
-            )
+    value, (run_args, run_kwargs) = _performed(recorder, target, (run_args, run_kwargs))
 
     def written(leaf: Any) -> Any:
         if not isinstance(leaf, RecordedBody):
@@ -374,6 +364,23 @@ def with_functions(
     node_args, node_kwargs = jax.tree_util.tree_map(written, (run_args, run_kwargs), is_leaf=_is_none)
     node = recorder.create_node("call_function", target, node_args, node_kwargs, is_result=True)
     return recorder.result(value, node)
+
+
+def _performed(recorder: JaxRecorder, target: Callable[..., Any], given: tuple[Any, Any]) -> tuple[Any, Any]:
+    """What a call gives, and what it was given: recordings of earlier calls, where JAX goes on with what it has traced
+    of them."""
+    while True:
+        try:
+            return recorder.perform(target, *given, None), given
+        except TracedBefore as found:
+            given = _with_body(given, found.body.again())
+
+
+def _with_body(given: tuple[Any, Any], body: RecordedBody) -> Any:
+    def replaced(leaf: Any) -> Any:
+        return body if isinstance(leaf, RecordedBody) and leaf.function is body.function else leaf
+
+    return jax.tree_util.tree_map(replaced, given, is_leaf=_is_none)
 
 
 def _whole(recorder: JaxRecorder, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -20,8 +20,8 @@ import torch
 
 from clew.capture.bytecode.call_sites import redirected
 from clew.capture.patches import Patches
-from clew.capture.recording import numbers
 from clew.capture.python.outside_reads import NumberText
+from clew.capture.recording import numbers
 from clew.capture.recording.list_proxies import ListProxy, StateListProxy, extreme
 from clew.capture.recording.numbers import choosing, is_of_python, traced_list, traced_range
 from clew.capture.state.reachable import attribute_names
