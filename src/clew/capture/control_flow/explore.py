@@ -111,6 +111,9 @@ def explore_paths(
 def _check_paths(paths: Paths | None, findings: Findings, runs: list[Any]) -> None:
     """Restart if the paths of a program tell of something that must be known from the start."""
     exploding = None if paths is None else paths.explodes_at
+    if exploding is not None and findings.asks_orders and paths is not None and paths.begins_with(stand_in_order):
+        findings.asks_orders = False
+        raise Restart
     if exploding is not None and findings.limited.setdefault(exploding.place, exploding) is exploding:
         raise Restart
     choices = runs[0].inputs.choices

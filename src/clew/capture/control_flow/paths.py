@@ -463,6 +463,10 @@ class Paths:
         asked = [question for question in questions(self._first) if question.is_of_tracers]
         return any(len(question.recorded()) < 2 for question in asked)
 
+    def begins_with(self, asked: Any) -> bool:
+        """Whether the program begins with a question of this kind."""
+        return self._first.question is not None and self._first.question.node.target is asked
+
     def agree_on(self, asked: Any, ignores_order: Callable[[Node], bool]) -> bool:
         """Whether the program begins with questions of this kind, and does the same whatever the answers are."""
         waiting, ways = [self._first], []

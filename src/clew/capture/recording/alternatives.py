@@ -337,7 +337,7 @@ class KeyOrders:
         self.found: list[tuple[Any, tuple[Any, ...]]] = []
         """Dicts that have entered, with their keys."""
         self.kept: list[Any] = []
-        """Dicts that only the program holds, made of what it was given by name."""
+        """Dicts of the state, and those that only the program holds, made of what it was given by name."""
         self._asked: list[tuple[Any, tuple[Any, ...]]] = []
 
     def checks(self) -> list[tuple[Any, Any, Any]]:

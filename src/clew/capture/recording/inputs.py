@@ -490,8 +490,9 @@ class Inputs:
         if isinstance(value, dict):
             keys = tuple(key for way, key in container.before if way == ITEM)
             is_argument = self.choices is not None and self.choices.is_open
-            if type(value) in (dict, OrderedDict) and len(keys) > 1 and is_argument:
+            if len(keys) > 1 and (type(value) is dict or (type(value) is OrderedDict and is_argument)):
                 self.key_orders.found.append((container, keys))
+                self.key_orders.kept += [] if is_argument else [value]
             else:
                 self.checks.append((notes.require_keys, place, keys))
         elif isinstance(value, set):

@@ -105,6 +105,8 @@ class Findings:
         """Arguments, and kinds of them that the program cannot be run with."""
         self.reads_numbers = True
         """Whether numbers around the program are read at each call."""
+        self.asks_orders = True
+        """Whether each order in which the keys of dicts may stand is a path of its own."""
         self.sees_no_order = False
         """Whether the program does the same in whatever order the keys of dicts stand: all were tried."""
 

@@ -122,7 +122,7 @@ class Run(ExampleRun):
         own = [one for one in self.surroundings.functions if not is_installed(one.__code__)]
         asked = self.inputs.asked = asks(self.fn, own, self.framework.is_function)
         orders = self.inputs.key_orders
-        orders.may_ask, orders.is_unseen = True, self.findings.sees_no_order
+        orders.may_ask, orders.is_unseen = self.findings.asks_orders, self.findings.sees_no_order
         orders.is_seen = sees_order(own, self.framework.takes_nests)
         return Choices(self.inputs, asked, self.findings, self.settings.static)
 
