@@ -27,7 +27,7 @@ from types import FrameType
 from typing import Any
 
 from clew.capture.patches import Patches
-from clew.capture.python.callers import asking_frame, is_importing, is_of_program
+from clew.capture.python.callers import is_importing, is_of_program
 from clew.capture.python.files import refusing
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import asked_listener, current, unheard
@@ -90,14 +90,25 @@ def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
         listener = current()
         if listener is not None and _is_environment(self) and listener.hears(sys._getframe(1)):
             name = os.fsdecode(key)
-            frame = asking_frame(sys._getframe(1), listener.through)
-            if self is os.environ and listener.reads_texts and goes_into_number(frame) and _has(name):
+            is_number = listener.reads_texts and self is os.environ and _is_read_for_number(sys._getframe(1))
+            if is_number and _has(name):
                 listener.note(environment_has, (name,), f"os.environ has the variable {name!r}")
                 return listener.text(original(self, key), environment_text, environment, name)
             listener.note(environment, (name,), f"os.environ.get({name!r}) ==")
         return original(self, key)
 
     return __getitem__
+
+
+_HANDING_ON = frozenset({os.getenv.__code__, Mapping.get.__code__})
+"""Functions of Python's that give what they have read as it is."""
+
+
+def _is_read_for_number(frame: FrameType | None) -> bool:
+    """Whether the program itself reads the environment, and makes a number of the text at once."""
+    while frame is not None and frame.f_code in _HANDING_ON:
+        frame = frame.f_back
+    return is_of_program(frame) and goes_into_number(frame)
 
 
 def _has(name: str) -> bool:
