@@ -304,6 +304,9 @@ class Choices:
 # ---- dicts whose keys may stand in another order ---------------------------------------------------------------------
 
 
+KEYS_LATER = object()
+"""Stands among the checks of what has entered for the one on the keys of a dict, until it is known what matters of them:
+items are looked at behind it."""
 MOST_ORDERS = 6
 """The keys of dicts may stand in any order as long as there are no more orders than this."""
 
