@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from clew.passes.inline_modules import inline_layers
 from clew.passes.program import ProgramT, add_guards, graph_in, opened
 from clew.passes.storages import Inner, Storage, Storages
 from clew.passes.views import gives_parts, inverted
-from clew.passes.writes import is_write
+from clew.passes.writes import Write, fit, is_write
 
 _REASON = "functionalize writes into inputs and attributes at the end"
 
@@ -125,6 +125,14 @@ def _last_writes(graph: Graph) -> Iterator[Node]:
         node = node.prev
 
 
+def _mark_writes(output: Node) -> None:
+    """Let the program refuse to go on from an error of its own: what it wrote before, the original had written by then.
+    All but the last write are undone."""
+    if not any(node.meta.get(FIRST_WRITE) for node in output.graph.nodes):
+        *_, last = reversed(list(_last_writes(output.graph)))
+        last.meta[FIRST_WRITE] = True
+
+
 def _freeze_attributes_of_bodies(storages: Storages) -> None:
     inside = {path for inner in storages.inner.values() for body in inner.bodies for path in body.attributes()}
     for node, alias in storages.alias.items():
@@ -194,7 +202,7 @@ class _Rewriting:
         if inner is not None:
             self._control(node, inner)
         elif write is not None and self.storages.is_expressed(write.array):
-            self._write(node, write.array, write.make)
+            self._write(node, write)
         elif alias is not None and alias.of is not None and not alias.is_same:
             self._show(node, node)
 
@@ -248,17 +256,25 @@ class _Rewriting:
 
     # ---- writes ------------------------------------------------------------------------------------------------------
 
-    def _write(self, node: Node, array: Node, make: Callable[[Graph, Node, Node], Node]) -> None:
+    def _write(self, node: Node, write: Write) -> None:
+        array = write.array
         if node.target is operator.setitem and self._is_there(node, array):
             self.graph.erase_node(node)
             return
         with self.graph.inserting_before(node):
             present = self._value(array)
-        value = make(self.graph, node, present)
+        node.meta.pop(FIRST_WRITE, None)  # which was the end of the program: it is another now
+        value = write.make(self.graph, node, present)
+        if not (write.is_fitted or (write.is_fitted_without_gaps and self._fills_memory(array))):
+            value = fit(self.graph, node, present)
         for one in (node, value):
             one.value_type = one.value_type or array.value_type
         with self.graph.inserting_before(value.next):
             self._put(array, value)
+
+    def _fills_memory(self, array: Node) -> bool:
+        """Whether an array has no gaps: what the program computed has none, a view or what it is given may."""
+        return not self.storages.alias[array].storage.outside and self.storages.alias[self._root(array)].of is None
 
     def _is_there(self, node: Node, array: Node) -> bool:
         """Whether ``y[i] = v`` writes the elements that ``y[i]`` has, as Python does after ``y[i] += z``."""
@@ -281,6 +297,8 @@ class _Rewriting:
             for storage, value in last if not self.storages.is_body else ():
                 made = self.graph.call_method("copy_", (storage.base, value))
                 made.source, made.value_type = value.source, storage.base.value_type
+        if last and not self.storages.is_body:
+            _mark_writes(node)
         with self.graph.inserting_before(node):
             node.args = map_arg(node.args, self._object)
 

@@ -31,11 +31,13 @@ from clew.passes.writes import Write, write_of
 
 _PLAIN = frozenset(
     "size stride dim ndimension numel nelement item tolist is_floating_point is_complex is_contiguous element_size "
-    "storage_offset get_device data_ptr shape dtype device ndim requires_grad is_cuda layout itemsize nbytes is_leaf "
+    "get_device shape dtype device ndim requires_grad is_cuda layout itemsize nbytes is_leaf "
     "len int float bool range isinstance type str repr slice finfo iinfo promote_types result_type is_tensor "
     "is_grad_enabled __len__".split()
 )
 """What gives numbers, sizes and other facts about arrays, which hold no memory of theirs."""
+_OF_MEMORY = frozenset("storage_offset data_ptr is_pinned is_shared _version _base grad_fn".split())
+"""What tells of the memory itself, or of the writes into it, which a new array has not."""
 _NEW_LAYERS = (
     "Linear", "Conv", "BatchNorm", "LayerNorm", "GroupNorm", "RMSNorm", "InstanceNorm", "Embedding", "Sigmoid", "Tanh",
     "GELU", "Softmax", "MaxPool", "AvgPool", "AdaptiveAvgPool", "Bilinear", "LSTM", "GRU",
@@ -230,6 +232,9 @@ class Storages:
     def _result(self, node: Node) -> None:
         """A call that only computes: what its result is made of."""
         name = operation(node)
+        if name in _OF_MEMORY:
+            self._freeze_all(self._inputs(node), f"the program asks for its {name}")
+            return
         if isinstance(node.value_type, ScalarType) or name in _PLAIN:
             return
         if node.target is operator.getitem:

@@ -1,9 +1,9 @@
 """New arrays in the place of writes: what ``clew.functionalize`` calls where a program wrote into an array.
 
 ``with_item`` is ``array[index] = value`` as a function, which JAX writes ``array.at[index].set(value)``; ``fitted``
-brings what was computed into the dtype of the array that it was to be written into. Both give new arrays, change
-nothing, and raise where the write would have raised. They are public under the name of the package: that is how code
-names them.
+brings what was computed into the dtype of the array that it was to be written into. Both give arrays of the same
+strides, change nothing, and raise where the write would have raised. They are public under the name of the package:
+that is how code names them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from clew.ir.effects import pure
 @pure
 def with_item(array: torch.Tensor, index: Any, value: Any) -> torch.Tensor:
     """A copy of ``array`` in which ``value`` stands at ``index``."""
-    result = array.clone()
+    result = _laid_out(array.clone(), array)
     result[index] = value
     return result
 
@@ -30,10 +30,25 @@ def fitted(value: torch.Tensor, array: torch.Tensor) -> torch.Tensor:
     if value.shape != array.shape:
         raise RuntimeError(f"what has shape {list(value.shape)} cannot be written into shape {list(array.shape)}")
     if value.dtype == array.dtype:
-        return value
+        return _laid_out(value, array)
     if not torch.can_cast(value.dtype, array.dtype):
         raise RuntimeError(f"result type {value.dtype} can't be cast to the desired output type {array.dtype}")
-    return value.to(array.dtype)
+    return _laid_out(value.to(array.dtype), array)
+
+
+def _laid_out(value: torch.Tensor, array: torch.Tensor) -> torch.Tensor:
+    """``value`` with the strides of ``array``, which later ``view`` and ``is_contiguous`` ask for."""
+    if array.layout is not torch.strided or value.stride() == array.stride():
+        return value
+    made = torch.empty_strided(array.shape, array.stride(), dtype=array.dtype, device=array.device)
+    return made.copy_(value)
+
+
+@pure
+def may_be_out(out: torch.Tensor, value: torch.Tensor, *given: Any) -> bool:
+    """Whether torch writes ``value``, computed from what was ``given``, into ``out``: without new sizes or gradients."""
+    asked = any(one.requires_grad for one in leaves([out, *given]) if isinstance(one, torch.Tensor))
+    return value.shape == out.shape and not (asked and torch.is_grad_enabled())
 
 
 @pure
