@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from clew.frameworks.torch.functional_writes import apart
+from clew.frameworks.torch.functional_writes import apart, same_or_apart
 from clew.ir.arguments import all_nodes, map_arg
 from clew.ir.control_flow import Branch, Loop, control_of, give_values, inputs_of, output_of, returned
 from clew.ir.effects import FIRST_WRITE, sets_state
@@ -144,20 +144,55 @@ def _freeze_attributes_of_bodies(storages: Storages) -> None:
 def _guards(graph: Graph, storages: Storages) -> Iterator[Guard]:
     """That arrays from outside share no memory, where one is written into and another is used after that; and that
     inputs have the ranks of the example, where an index decides whether something is a view."""
-    place, outside = storages.place, [one for one in storages.storages() if one.outside]
-    written = [one for one in outside if one.writes and not one.frozen]
+    written = [one for one in storages.storages() if one.outside and one.writes and not one.frozen]
     if written:
+        same, apart_from = _given_with(storages, written)
+        read = list(dict.fromkeys([*_read_after(storages, written), *apart_from]))
+        others: dict[Any, int] = {_subject(one.base): 0 for one in read}
         first = min(min(one.writes) for one in written)
-        read = [_subject(one.base) for one in outside if one not in written and one.last_use > first]
-        read += {Attribute(str(one.target)): 0 for one in graph.find_nodes(op="call_module") if place(one) > first}
-        if len(written) + len(read) > 1:
-            subject = Call(apart, (len(written), *(_subject(one.base) for one in written), *read))
+        calls = graph.find_nodes(op="call_module")
+        others |= {Attribute(str(one.target)): 0 for one in calls if storages.place(one) > first}
+        if len(written) + len(others) > 1:
+            subject = Call(apart, (len(written), *(_subject(one.base) for one in written), *others))
             yield Guard(subject, "equals", True, "value", written[0].base.source, _REASON)
+        for storage, operands in same.items():
+            asked = [_subject(one.base) for one in operands if one not in read]
+            if asked:
+                subject = Call(same_or_apart, (_subject(storage.base), *asked))
+                yield Guard(subject, "equals", True, "value", storage.base.source, _REASON)
     if storages.relies_on_ranks:
         for node in graph.find_nodes(op="placeholder"):
             if isinstance(node.value_type, ArrayType):
                 rank, reason = len(node.value_type.shape), "functionalize took what an index selects for a copy"
                 yield Guard(Call(getattr, (node, "ndim")), "equals", rank, "size", node.source, reason)
+
+
+def _read_after(storages: Storages, written: list[Storage]) -> Iterator[Storage]:
+    """The arrays from outside that are used after the first write, or in the branch or loop that it is in."""
+    first = min(min(one.writes) for one in written)
+    is_inside = any(storages.place(node) == first for node in storages.inner)
+    for one in storages.storages():
+        if one.outside and one not in written and storages.last_use_of_any(one) >= first + (not is_inside):
+            yield one
+
+
+def _given_with(storages: Storages, written: list[Storage]) -> tuple[dict[Storage, list[Storage]], list[Storage]]:
+    """Arrays from outside that writes are given: those that may be the very array that is written, and the others."""
+    same: dict[Storage, list[Storage]] = {}
+    others: list[Storage] = []
+    for node, operands in storages.operands.items():
+        array = storages.writes[node].array
+        storage = storages.alias[array].storage
+        for one in operands if storage in written else ():
+            own = storages.alias[one].storage
+            found = [each for each in storages.storages() if each.outside and storages.may_be_one(each, own)]
+            found = [each for each in found if each not in written]
+            is_whole = own.outside and storages.is_base(array) and storages.is_base(one)
+            if is_whole and node.target is not operator.setitem:
+                same.setdefault(storage, []).extend(found)
+            else:
+                others += found
+    return same, others
 
 
 def _subject(node: Node) -> Any:

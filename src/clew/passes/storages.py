@@ -26,7 +26,7 @@ from clew.ir.guests import Effect, guest_of
 from clew.ir.node import Node
 from clew.ir.shared_memory import SharedMemory
 from clew.ir.types import ArrayType, ScalarType
-from clew.passes.views import can_invert, gives_parts, is_basic, operation
+from clew.passes.views import are_apart, can_invert, gives_parts, is_basic, operation, selected, spread
 from clew.passes.writes import Write, write_of
 
 _PLAIN = frozenset(
@@ -87,6 +87,8 @@ class Storages:
         self.alias: dict[Node, Alias] = {}
         self.writes: dict[Node, Write] = {}
         self.inner: dict[Node, Inner] = {}
+        self.operands: dict[Node, list[Node]] = {}
+        """What writes are given besides the array that they write into."""
         self.relies_on_ranks = False
         self._memory = SharedMemory(graph)
         self._parent: dict[Storage, Storage] = {}
@@ -161,6 +163,7 @@ class Storages:
         if write is not None:
             self._write(write.array, place)
             self.writes[node] = write
+            self._written_with(node, write.array)
             if node.target is not operator.setitem:
                 self.alias[node] = Alias(self.alias[write.array].storage, write.array, is_same=True)
         elif is_control(node):
@@ -221,6 +224,38 @@ class Storages:
         if not all(can_invert(one) for one in self._chain(array)):
             self._freeze(storage, "it is written into through a view of a kind that has no inverse")
 
+    def _written_with(self, node: Node, array: Node) -> None:
+        """Leave a write whose other arguments overlap what it writes: torch refuses some of these by the sizes, and reads
+        in others what it has just written."""
+        storage = self.alias[array].storage
+        others = [one for one in node.all_input_nodes if one is not array and one in self.alias]
+        self.operands[node] = others
+        for one in others:
+            if self.alias[one].storage is storage and not self._is_same_or_apart(node, array, one):
+                self._freeze(storage, "it is written with a part of itself")
+
+    def _is_same_or_apart(self, node: Node, array: Node, other: Node) -> bool:
+        """Whether two views of one storage, what a node writes and what it reads, are alike or have nothing in common."""
+        written, read = (list(self._chain(one))[::-1] for one in (array, other))
+        if node.target is operator.setitem:
+            if not is_basic(node.args[1]):
+                return False
+            written.append(node)
+        for one, another in zip(written, read, strict=False):
+            indices = [view.args[1] if view.target is operator.setitem else selected(view) for view in (one, another)]
+            alike = indices[0] == indices[1] if indices[0] is not None else _called(one) == _called(another)
+            if not alike:
+                return None not in indices and self._are_apart(one.args[0], indices)
+        return len(written) == len(read)
+
+    def _are_apart(self, array: Any, indices: list[Any]) -> bool:
+        if are_apart(*indices):
+            return True
+        kind = array.value_type if isinstance(array, Node) else None
+        found = isinstance(kind, ArrayType) and are_apart(*(spread(one, len(kind.shape)) for one in indices))
+        self.relies_on_ranks |= found
+        return found
+
     def _chain(self, node: Node) -> Iterator[Node]:
         """The views between a node and the base of its storage."""
         alias = self.alias[node]
@@ -235,7 +270,8 @@ class Storages:
         if name in _OF_MEMORY:
             self._freeze_all(self._inputs(node), f"the program asks for its {name}")
             return
-        if isinstance(node.value_type, ScalarType) or name in _PLAIN:
+        is_array = isinstance(node.value_type, ArrayType)  # x.float() is one
+        if isinstance(node.value_type, ScalarType) or (name in _PLAIN and not is_array):
             return
         if node.target is operator.getitem:
             self._item(node)
@@ -492,6 +528,8 @@ class Storages:
             return "a call that may do anything could see it"
         if storage.escapes and (storage.outside or max(storage.writes) > min(storage.escapes)):
             return "the program keeps it"
+        if any(one is not storage and self.may_be_one(one, storage) for one in self._operands_of(storage)):
+            return "it is written with what may be a part of it"
         for other in self._parent:
             if other is not storage and self.may_be_one(other, storage):
                 for place in storage.writes:
@@ -500,6 +538,19 @@ class Storages:
                 if storage.outside and (other.escapes or other.last_use == len(self._places) - 1):
                     return "a view or copy of it is returned or kept"
         return ""
+
+    def _operands_of(self, storage: Storage) -> Iterator[Storage]:
+        for node, others in self.operands.items():
+            if self.alias[self.writes[node].array].storage is storage:
+                yield from self._of(others)
+
+    def last_use_of_any(self, storage: Storage) -> int:
+        """Where something is last touched that may be this memory."""
+        return max(one.last_use for one in self._parent if self.may_be_one(one, storage))
+
+    def is_base(self, node: Node) -> bool:
+        """Whether a node is all of an array, and no view of it."""
+        return not list(self._chain(node))
 
     def _settle_bodies(self, inner: Inner) -> None:
         for at, operand in enumerate(inner.operands):
@@ -520,6 +571,10 @@ class _Arrays:
     def __contains__(self, node: object) -> bool:
         found = self._storages.alias.get(node)  # type: ignore[call-overload]
         return node in self._storages._memory.arrays or (found is not None and found.is_same)
+
+
+def _called(view: Node) -> Any:
+    return view.op, view.target, view.args[1:], view.kwargs
 
 
 def _share(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -57,9 +57,25 @@ def apart(written: int, *values: Any) -> bool:
     ranges = [[found for one in _arrays_in(value) if (found := _bytes_of(one)) is not None] for value in values]
     for place, own in enumerate(ranges[:written]):
         others = [one for other in ranges[place + 1 :] for one in other]
-        if any(one[0] == other[0] and one[1] < other[2] and other[1] < one[2] for one in own for other in others):
+        if any(_meet(one, other) for one in own for other in others):
             return False
     return True
+
+
+@pure
+def same_or_apart(written: torch.Tensor, *values: Any) -> bool:
+    """Whether what an array is written with, in the same call, is that array or shares no memory with it."""
+    own = _bytes_of(written)
+    for other in (one for value in values for one in _arrays_in(value)):
+        found = _bytes_of(other)
+        is_same = found == own and other.dtype == written.dtype and other.stride() == written.stride()
+        if own is not None and found is not None and not is_same and _meet(own, found):
+            return False
+    return True
+
+
+def _meet(one: tuple[str, int, int], other: tuple[str, int, int]) -> bool:
+    return one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
 
 
 def _arrays_in(value: Any) -> list[Any]:
