@@ -29,7 +29,7 @@ from clew.passes.inline_modules import inline_layers
 from clew.passes.program import ProgramT, add_guards, graph_in, opened
 from clew.passes.storages import Inner, Storage, Storages
 from clew.passes.views import gives_parts, inverted
-from clew.passes.writes import Write, fit, is_write
+from clew.passes.writes import Write, fit, is_write, require_no_gradients
 
 _REASON = "functionalize writes into inputs and attributes at the end"
 
@@ -304,6 +304,8 @@ class _Rewriting:
             value = fit(self.graph, node, present)
         for one in (node, value):
             one.value_type = one.value_type or array.value_type
+        if self.storages.has_parts(self.storages.alias[array].storage):
+            require_no_gradients(self.graph, value)
         with self.graph.inserting_before(value.next):
             self._put(array, value)
 

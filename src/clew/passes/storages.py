@@ -270,6 +270,9 @@ class Storages:
         if name in _OF_MEMORY:
             self._freeze_all(self._inputs(node), f"the program asks for its {name}")
             return
+        if name in ("requires_grad", "is_leaf"):
+            self._freeze_all([one for one in self._inputs(node) if one.outside], f"the program asks for its {name}")
+            return
         is_array = isinstance(node.value_type, ArrayType)  # x.float() is one
         if isinstance(node.value_type, ScalarType) or (name in _PLAIN and not is_array):
             return
@@ -283,9 +286,15 @@ class Storages:
             self._new(node)
         elif kind in (Result.VIEW, Result.PARTS) and isinstance(first, Node):
             if first in self.alias:
-                self.alias[node] = Alias(self.alias[first].storage, first)
+                self._view(node, first)
         else:
             self._either(node)
+
+    def _view(self, node: Node, source: Node) -> None:
+        storage = self.alias[source].storage
+        self.alias[node] = Alias(storage, source)
+        if storage.region != self._region():
+            self._freeze(storage, "a view of it is made under another mode than it was made in")
 
     def _is_torchs(self, node: Node) -> bool:
         if node.op == "call_method" or node.target is getattr:
@@ -305,13 +314,13 @@ class Storages:
         if is_control(source):
             self._item_of_control(node, source, index)
         elif gives_parts(source):
-            self.alias[node] = Alias(alias.storage, source)
+            self._view(node, source)
         elif not self._is_array(source):
             self._item_of_several(node, source, index)
         elif (basic := is_basic(index)) is None:
             self._either(node, [alias.storage])
         elif basic:
-            self.alias[node] = Alias(alias.storage, source)
+            self._view(node, source)
         else:
             self.relies_on_ranks = True
             self._new(node)
@@ -547,6 +556,10 @@ class Storages:
     def last_use_of_any(self, storage: Storage) -> int:
         """Where something is last touched that may be this memory."""
         return max(one.last_use for one in self._parent if self.may_be_one(one, storage))
+
+    def has_parts(self, storage: Storage) -> bool:
+        """Whether ``unbind`` or ``split`` has made views of it."""
+        return any(alias.storage is storage and gives_parts(node) for node, alias in self.alias.items())
 
     def is_base(self, node: Node) -> bool:
         """Whether a node is all of an array, and no view of it."""

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from clew.frameworks.torch.effects import is_off, python_signature
-from clew.frameworks.torch.functional_writes import fitted, may_be_out, with_item
+from clew.frameworks.torch.functional_writes import drawn, fitted, may_be_out, needs_no_gradients, with_item
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guards import guard
@@ -35,12 +35,7 @@ _KEEPS_TYPE = frozenset({"relu", "neg"})
 strides of one without gaps."""
 _OF_FORM = frozenset("squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_ detach_ rename_".split())
 """These change what an array looks like, and not what is in it."""
-_DRAWING = {
-    "uniform_": "uniform", "normal_": "normal_functional", "exponential_": "exponential", "random_": "random",
-    "cauchy_": "cauchy", "log_normal_": "log_normal", "geometric_": "geometric", "bernoulli_": "bernoulli",
-}  # fmt: skip
-_WITHOUT_GRADIENTS = frozenset({"normal_", "bernoulli_"})
-"""Of these torch differentiates the call that writes, and not the one that gives a new array."""
+_DRAWING = frozenset("uniform_ normal_ exponential_ random_ cauchy_ log_normal_ geometric_ bernoulli_".split())
 
 Make = Callable[[Graph, Node, Node], Node]
 
@@ -100,7 +95,7 @@ def _write_in_place(node: Node, arrays: Container[Node]) -> Write | None:
     name = operation(node)
     first = node.args[0] if node.args else None
     if name in _DRAWING and isinstance(first, Node) and node.op == "call_method":
-        return _draw(node, first)
+        return Write(first, _drawn)
     array = written_array(node, arrays)
     if array is None or name in _OF_FORM:
         return None
@@ -109,13 +104,6 @@ def _write_in_place(node: Node, arrays: Container[Node]) -> Write | None:
     if new_target(node) is None:
         return None
     return Write(array, _computed, is_fitted=False, is_fitted_without_gaps=_new_name(node) in _KEEPS_TYPE)
-
-
-def _draw(node: Node, array: Node) -> Write | None:
-    if node.target not in _WITHOUT_GRADIENTS:
-        return Write(array, _drawn, is_fitted=False)
-    others = [one for one in node.all_input_nodes if one is not array]
-    return Write(array, _drawn_without_gradients) if not any(map(_may_be_array, others)) else None
 
 
 def _filling(node: Node, array: Node) -> Write:
@@ -163,23 +151,8 @@ def _computed(graph: Graph, node: Node, array: Node) -> Node:
 
 
 def _drawn(graph: Graph, node: Node, array: Node) -> Node:
-    name = node.target
-    args = node.args if name != "bernoulli_" or len(node.args) > 1 or node.kwargs else (*node.args, 0.5)
-    node.op, node.target, node.args = "call_function", getattr(torch.ops.aten, _DRAWING[name]), args
+    node.op, node.target, node.args = "call_function", drawn, (array, node.target, *node.args[1:])
     return node
-
-
-def _drawn_without_gradients(graph: Graph, node: Node, array: Node) -> Node:
-    """Draws of which torch has a gradient, zero, only where they write."""
-    with graph.inserting_before(node):
-        detached = graph.call_method("detach", (array,))
-    detached.source, detached.value_type = node.source, array.value_type
-    _drawn(graph, node, array)
-    node.args = (detached, *node.args[1:])
-    with graph.inserting_after(node):
-        made = graph.create_node("call_function", with_item, (array, Ellipsis, node), name=array.name)
-    made.source, made.meta = node.source, dict(node.meta)
-    return made
 
 
 def _zeroed(graph: Graph, node: Node, array: Node) -> Node:
@@ -226,14 +199,23 @@ def _without_flag(graph: Graph, node: Node, array: Node) -> Node:
 
 def _to_out(graph: Graph, node: Node, array: Node) -> Node:
     node.kwargs = {name: value for name, value in node.kwargs.items() if name != "out"}
+    _require(graph, node, may_be_out, (array, node, *node.all_input_nodes))
+    return node
+
+
+def require_no_gradients(graph: Graph, value: Node) -> None:
+    """Guard that a new value needs no gradients: torch writes none into what it has split into several views."""
+    _require(graph, value, needs_no_gradients, (value,))
+
+
+def _require(graph: Graph, node: Node, question: Callable[..., bool], args: tuple[Node, ...]) -> None:
     with graph.inserting_after(node):
-        holds = graph.call_function(may_be_out, (array, node, *node.all_input_nodes))
+        holds = graph.call_function(question, args)
     with graph.inserting_after(holds):
         check = graph.call_function(guard, (holds,))
-    check.meta["guard"] = {"reason": "functionalize computes a new array where out= was given"}
+    check.meta["guard"] = {"reason": "functionalize computes a new array, where torch may refuse to write"}
     for one in (holds, check):
         one.source = node.source
-    return node
 
 
 def fit(graph: Graph, node: Node, array: Node) -> Node:

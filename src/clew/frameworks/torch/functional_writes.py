@@ -1,9 +1,10 @@
 """New arrays in the place of writes: what ``clew.functionalize`` calls where a program wrote into an array.
 
 ``with_item`` is ``array[index] = value`` as a function, which JAX writes ``array.at[index].set(value)``; ``fitted``
-brings what was computed into the dtype of the array that it was to be written into. Both give arrays of the same
-strides, change nothing, and raise where the write would have raised. They are public under the name of the package:
-that is how code names them.
+brings what was computed into the dtype of the array that it was to be written into; ``drawn`` are random numbers in its
+place. All give arrays of the same strides, which need gradients where the one that is written would, change nothing, and
+raise where the write would have raised. The first two are public under the name of the package: that is how code names
+them. The others tell whether torch would write at all.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import torch
 
 from clew.ir.arguments import leaves
-from clew.ir.effects import pure
+from clew.ir.effects import draws_numbers, pure
 
 
 @pure
@@ -29,10 +30,10 @@ def fitted(value: torch.Tensor, array: torch.Tensor) -> torch.Tensor:
     """``value`` in the dtype of ``array``; an error, like that of a write, where it cannot be written into it."""
     if value.shape != array.shape:
         raise RuntimeError(f"what has shape {list(value.shape)} cannot be written into shape {list(array.shape)}")
-    if value.dtype == array.dtype:
-        return _laid_out(value, array)
     if not torch.can_cast(value.dtype, array.dtype):
         raise RuntimeError(f"result type {value.dtype} can't be cast to the desired output type {array.dtype}")
+    if array.requires_grad and not value.requires_grad and torch.is_grad_enabled():
+        return with_item(array, ..., value)  # a comparison has no gradient; what it is written into goes on with zeros
     return _laid_out(value.to(array.dtype), array)
 
 
@@ -44,11 +45,24 @@ def _laid_out(value: torch.Tensor, array: torch.Tensor) -> torch.Tensor:
     return made.copy_(value)
 
 
+@draws_numbers
+def drawn(array: torch.Tensor, method: str, *args: Any, **kwargs: Any) -> torch.Tensor:
+    """The numbers that a method, ``normal_`` say, would draw for ``array``: how many, and in which order, depends on its
+    strides."""
+    return getattr(_laid_out(array.clone(), array), method)(*args, **kwargs)
+
+
 @pure
 def may_be_out(out: torch.Tensor, value: torch.Tensor, *given: Any) -> bool:
     """Whether torch writes ``value``, computed from what was ``given``, into ``out``: without new sizes or gradients."""
     asked = any(one.requires_grad for one in leaves([out, *given]) if isinstance(one, torch.Tensor))
     return value.shape == out.shape and not (asked and torch.is_grad_enabled())
+
+
+@pure
+def needs_no_gradients(value: torch.Tensor) -> bool:
+    """Whether torch lets ``value`` be written where ``unbind`` or ``split`` has made views, which it refuses otherwise."""
+    return not value.requires_grad
 
 
 @pure
