@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from clew.capture.recording.unused_calls import may_raise
 from clew.frameworks.torch.functional_writes import apart, same_or_apart
 from clew.ir.arguments import all_nodes, map_arg
 from clew.ir.control_flow import Branch, Loop, control_of, give_values, inputs_of, output_of, returned
@@ -224,7 +225,7 @@ class _Rewriting:
         with self.graph.inserting_before(output_of(self.graph)):
             found = [self._value(node) for node in wanted or ()]
         for node in reversed(before):
-            if not node.users and node not in found and node in self.seen:
+            if not node.users and node not in found and node in self.seen and not may_raise(node):
                 self.graph.erase_node(node)  # a view that others stand for now
         return found
 

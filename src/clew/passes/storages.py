@@ -225,8 +225,8 @@ class Storages:
             self._freeze(storage, "it is written into through a view of a kind that has no inverse")
 
     def _written_with(self, node: Node, array: Node) -> None:
-        """Leave a write whose other arguments overlap what it writes: torch refuses some of these by the sizes, and reads
-        in others what it has just written."""
+        """Leave a write whose other arguments overlap what it writes: torch refuses some of these by the sizes, and
+        reads in others what it has just written."""
         storage = self.alias[array].storage
         others = [one for one in node.all_input_nodes if one is not array and one in self.alias]
         self.operands[node] = others
@@ -235,7 +235,7 @@ class Storages:
                 self._freeze(storage, "it is written with a part of itself")
 
     def _is_same_or_apart(self, node: Node, array: Node, other: Node) -> bool:
-        """Whether two views of one storage, what a node writes and what it reads, are alike or have nothing in common."""
+        """Whether two views of one storage, what a node writes and what it reads, are alike or wholly different."""
         written, read = (list(self._chain(one))[::-1] for one in (array, other))
         if node.target is operator.setitem:
             if not is_basic(node.args[1]):

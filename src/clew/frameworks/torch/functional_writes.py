@@ -1,10 +1,10 @@
 """New arrays in the place of writes: what ``clew.functionalize`` calls where a program wrote into an array.
 
 ``with_item`` is ``array[index] = value`` as a function, which JAX writes ``array.at[index].set(value)``; ``fitted``
-brings what was computed into the dtype of the array that it was to be written into; ``drawn`` are random numbers in its
-place. All give arrays of the same strides, which need gradients where the one that is written would, change nothing, and
-raise where the write would have raised. The first two are public under the name of the package: that is how code names
-them. The others tell whether torch would write at all.
+brings what was computed into the dtype of the array that it was to be written into; ``drawn`` are random numbers in
+its place. All give arrays of the same strides, which need gradients where the one that is written would, change
+nothing, and raise where the write would have raised. The first two are public under the name of the package: that is
+how code names them. The others tell whether torch would write at all.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def fitted(value: torch.Tensor, array: torch.Tensor) -> torch.Tensor:
     if not torch.can_cast(value.dtype, array.dtype):
         raise RuntimeError(f"result type {value.dtype} can't be cast to the desired output type {array.dtype}")
     if array.requires_grad and not value.requires_grad and torch.is_grad_enabled():
-        return with_item(array, ..., value)  # a comparison has no gradient; what it is written into goes on with zeros
+        return with_item(array, ..., value)  # a comparison has no gradient, what it is written into has
     return _laid_out(value.to(array.dtype), array)
 
 
@@ -47,14 +47,13 @@ def _laid_out(value: torch.Tensor, array: torch.Tensor) -> torch.Tensor:
 
 @draws_numbers
 def drawn(array: torch.Tensor, method: str, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """The numbers that a method, ``normal_`` say, would draw for ``array``: how many, and in which order, depends on its
-    strides."""
+    """The numbers that a method, ``normal_`` say, would draw for ``array``: its strides decide how many, in which order."""
     return getattr(_laid_out(array.clone(), array), method)(*args, **kwargs)
 
 
 @pure
 def may_be_out(out: torch.Tensor, value: torch.Tensor, *given: Any) -> bool:
-    """Whether torch writes ``value``, computed from what was ``given``, into ``out``: without new sizes or gradients."""
+    """Whether torch writes ``value``, computed from what was ``given``, into ``out``: of this size, without gradients."""
     asked = any(one.requires_grad for one in leaves([out, *given]) if isinstance(one, torch.Tensor))
     return value.shape == out.shape and not (asked and torch.is_grad_enabled())
 
