@@ -46,6 +46,8 @@ def functionalize(program: ProgramT) -> ProgramT:
     with opened(program) as graphs:
         inline_layers(graph, graphs, lambda module: getattr(module, "inplace", False) is True)
         storages = Storages(graph)
+        if storages.turns_outside:
+            return program
         _freeze_attributes_of_bodies(storages)
         guards = list(_guards(graph, storages))
         _Rewriting(storages).run()
@@ -75,12 +77,15 @@ def remaining_writes(program: Any) -> list[Remaining]:
     """
     graph = graph_in(program)
     with opened(program) as graphs:
-        whys = _reasons(Storages(graph))
+        storages = Storages(graph)
+        whys = _reasons(storages)
         last = set(_last_writes(graph))
         nodes = [node for each in graphs for node in each.nodes if is_write(node) and node not in last]
     other = _other_framework(graph)
     if other:
         return [Remaining(node, f"the program works on arrays of {other}") for node in nodes]
+    if storages.turns_outside:
+        return [Remaining(node, "the program gives what it is given another shape") for node in nodes]
     return [Remaining(node, whys.get(node, "there is no call that gives a new array instead")) for node in nodes]
 
 
@@ -305,10 +310,13 @@ class _Rewriting:
             value = fit(self.graph, node, present)
         for one in (node, value):
             one.value_type = one.value_type or array.value_type
-        if self.storages.has_parts(self.storages.alias[array].storage):
-            require_no_gradients(self.graph, value)
+        self._check_parts(array, value)
         with self.graph.inserting_before(value.next):
             self._put(array, value)
+
+    def _check_parts(self, array: Node, value: Node) -> None:
+        if self.storages.alias[array].storage.has_parts:
+            require_no_gradients(self.graph, value)
 
     def _fills_memory(self, array: Node) -> bool:
         """Whether an array has no gaps: what the program computed has none, a view or what it is given may."""
@@ -373,6 +381,7 @@ class _Rewriting:
             for place, at in places.items():
                 made = self.graph.call_function(operator.getitem, (node, at))
                 made.source, made.value_type = node.source, inner.operands[place].value_type
+                self._check_parts(inner.operands[place], made)
                 self._put(inner.operands[place], made)
 
     def _is_seen_after(self, node: Node, operand: Node) -> bool:

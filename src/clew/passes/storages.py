@@ -19,7 +19,7 @@ import torch
 from clew.frameworks.torch.effects import WRITES_STATISTICS_WHEN, Result, result_memory
 from clew.ir.arguments import leaves
 from clew.ir.control_flow import Branch, Loop, control_of, inputs_of, is_control, returned, sides_differ
-from clew.ir.effects import resolve, sets_state
+from clew.ir.effects import may_reshape, resolve, sets_state
 from clew.ir.graph import Graph
 from clew.ir.guards import is_guard
 from clew.ir.guests import Effect, guest_of
@@ -57,6 +57,8 @@ class Storage:
     escapes: list[int] = field(default_factory=list)
     last_use: int = -1
     frozen: str = ""
+    has_parts: bool = False
+    """Whether a call has made several views of it, or it may be one of them."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class Storages:
         self.operands: dict[Node, list[Node]] = {}
         """What writes are given besides the array that they write into."""
         self.relies_on_ranks = False
+        self.turns_outside = False
+        """Whether what is given gets another shape, which a guard that fails later could not undo."""
         self._memory = SharedMemory(graph)
         self._parent: dict[Storage, Storage] = {}
         self._regions: list[int] = []
@@ -315,6 +319,7 @@ class Storages:
             self._item_of_control(node, source, index)
         elif gives_parts(source):
             self._view(node, source)
+            alias.storage.has_parts = True
         elif not self._is_array(source):
             self._item_of_several(node, source, index)
         elif (basic := is_basic(index)) is None:
@@ -330,6 +335,7 @@ class Storages:
         is_new = self._memory.effect[source] in (Effect.NONE, Effect.RANDOM) and self._is_torchs(source)
         if not is_new or result_memory(operation(source)) is not Result.NEW or type(index) is not int:
             self._either(node, [self.alias[source].storage])
+            self.alias[node].storage.has_parts = result_memory(operation(source)) is Result.PARTS
             return
         known = self._known_items.setdefault((source, index), node)
         if known is node:
@@ -350,6 +356,7 @@ class Storages:
     def _opaque(self, node: Node, effect: Effect) -> None:
         self._calls_unknown |= effect is Effect.UNKNOWN
         found = self._inputs(node)
+        self.turns_outside |= may_reshape(node) and any(self._may_be_outside(one) for one in found)
         self._settings += not found
         self._freeze_all(found, f"it goes into {node.name}, which may write into it")
         self._either(node)
@@ -365,6 +372,7 @@ class Storages:
             return
         bodies = tuple(Storages(body, is_body=True) for body in control.bodies)
         self.relies_on_ranks |= any(body.relies_on_ranks for body in bodies)
+        self.turns_outside |= any(body.turns_outside for body in bodies)
         self._calls_unknown |= any(body._calls_unknown for body in bodies)
         item: tuple[Any, ...] = (None,) if isinstance(control, Loop) and control.is_for else ()
         given = control.operands if isinstance(control, Branch) else (*control.carried, *item, *control.operands)
@@ -557,9 +565,8 @@ class Storages:
         """Where something is last touched that may be this memory."""
         return max(one.last_use for one in self._parent if self.may_be_one(one, storage))
 
-    def has_parts(self, storage: Storage) -> bool:
-        """Whether ``unbind`` or ``split`` has made views of it."""
-        return any(alias.storage is storage and gives_parts(node) for node, alias in self.alias.items())
+    def _may_be_outside(self, storage: Storage) -> bool:
+        return any(one.outside and self.may_be_one(one, storage) for one in self._parent)
 
     def is_base(self, node: Node) -> bool:
         """Whether a node is all of an array, and no view of it."""

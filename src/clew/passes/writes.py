@@ -33,6 +33,8 @@ OPERATORS = {
 _KEEPS_TYPE = frozenset({"relu", "neg"})
 """Of these the result has the shape and dtype of the array, or the call raises as the one in place does; it has the
 strides of one without gaps."""
+_WIDENING = frozenset({"cumsum_", "cumprod_"})
+"""Of whole numbers the call that gives a new array adds up in a wider dtype."""
 _OF_FORM = frozenset("squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_ detach_ rename_".split())
 """These change what an array looks like, and not what is in it."""
 _DRAWING = frozenset("uniform_ normal_ exponential_ random_ cauchy_ log_normal_ geometric_ bernoulli_".split())
@@ -97,7 +99,7 @@ def _write_in_place(node: Node, arrays: Container[Node]) -> Write | None:
     if name in _DRAWING and isinstance(first, Node) and node.op == "call_method":
         return Write(first, _drawn)
     array = written_array(node, arrays)
-    if array is None or name in _OF_FORM:
+    if array is None or name in _OF_FORM or name in _WIDENING:
         return None
     if name in ("copy_", "fill_", "zero_"):
         return _filling(node, array) if node.op == "call_method" else None

@@ -33,7 +33,7 @@ def fitted(value: torch.Tensor, array: torch.Tensor) -> torch.Tensor:
     if not torch.can_cast(value.dtype, array.dtype):
         raise RuntimeError(f"result type {value.dtype} can't be cast to the desired output type {array.dtype}")
     if array.requires_grad and not value.requires_grad and torch.is_grad_enabled():
-        return with_item(array, ..., value)  # a comparison has no gradient, what it is written into has
+        return with_item(array, ..., value)  # a comparison has no history; its place has one
     return _laid_out(value.to(array.dtype), array)
 
 
@@ -47,20 +47,20 @@ def _laid_out(value: torch.Tensor, array: torch.Tensor) -> torch.Tensor:
 
 @draws_numbers
 def drawn(array: torch.Tensor, method: str, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """The numbers that a method, ``normal_`` say, would draw for ``array``: its strides decide how many, in which order."""
+    """What a method, ``normal_`` say, would draw for ``array``: its strides decide how many numbers, and in which order."""
     return getattr(_laid_out(array.clone(), array), method)(*args, **kwargs)
 
 
 @pure
 def may_be_out(out: torch.Tensor, value: torch.Tensor, *given: Any) -> bool:
-    """Whether torch writes ``value``, computed from what was ``given``, into ``out``: of this size, without gradients."""
+    """Whether torch writes ``value``, made of what was ``given``, into ``out``: of this size, and without gradients."""
     asked = any(one.requires_grad for one in leaves([out, *given]) if isinstance(one, torch.Tensor))
     return value.shape == out.shape and not (asked and torch.is_grad_enabled())
 
 
 @pure
 def needs_no_gradients(value: torch.Tensor) -> bool:
-    """Whether torch lets ``value`` be written where ``unbind`` or ``split`` has made views, which it refuses otherwise."""
+    """Whether torch lets ``value`` be written where ``unbind`` or ``split`` has made views."""
     return not value.requires_grad
 
 
