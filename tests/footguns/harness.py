@@ -60,6 +60,8 @@ def classify(program: Program, capture: Capture, seconds: float = SECONDS) -> li
         records = list(_run_subject(program, capture, seconds))
         refused = {record.call for record in records if isinstance(record.error, ClewError)}
         wanted = {record.call: record for record in _run_original(program, refused, seconds)}
+        if records[0].error is not None and CAPTURE not in refused:
+            wanted[CAPTURE] = _run_as_captured(program, seconds)
     return [_judge(program, record, wanted) for record in records]
 
 
@@ -93,6 +95,14 @@ def _run_original(program: Program, refused: set[str], seconds: float) -> Iterat
     yield from records
     yield _look_again(records)
     _finish(case)
+
+
+def _run_as_captured(program: Program, seconds: float) -> Record:
+    """The original on the example with the random numbers of the capture, which may send it another way."""
+    case, original = _build(program)
+    record = _perform(case, original, original, CAPTURE, case.example, INPUT_SEED, CAPTURE_SEED, seconds)
+    _finish(case)
+    return record
 
 
 def _run_subject(program: Program, capture: Capture, seconds: float) -> Iterator[Record]:
@@ -276,7 +286,7 @@ def _judge(program: Program, got: Record, originals: dict[str, Record]) -> Outco
             return verdict(WRONG, f"refused, but left a trace: {got.trace}")
         return verdict(GUARDED, str(got.error).splitlines()[0])
     if got.call == CAPTURE:
-        return _judge_capture(verdict, got, originals.get("example"))
+        return _judge_capture(verdict, got, [originals.get("example"), originals.get(CAPTURE)])
     wanted = originals[got.call]
     if got.error is not None or wanted.error is not None:
         reason = _compare_errors(wanted.error, got.error, wanted.same_text)
@@ -286,12 +296,12 @@ def _judge(program: Program, got: Record, originals: dict[str, Record]) -> Outco
     return verdict(EQUAL) if reason is None else verdict(WRONG, reason, silent=got.error is None)
 
 
-def _judge_capture(verdict: Callable[..., Outcome], got: Record, example: Record | None) -> Outcome:
+def _judge_capture(verdict: Callable[..., Outcome], got: Record, examples: list[Record | None]) -> Outcome:
     """A capture may raise what the program itself raises on the example; either way all must be as it was."""
     if got.error is not None:
-        reason = _compare_errors(example and example.error, got.error, same_text=False)
-        if reason is not None:
-            return verdict(WRONG, f"capture failed: {reason}")
+        reasons = [_compare_errors(example and example.error, got.error, same_text=False) for example in examples]
+        if None not in reasons:
+            return verdict(WRONG, f"capture failed: {reasons[0]}")
     if got.trace is not None:
         return verdict(WRONG, f"capture left a trace: {got.trace}", silent=True)
     return verdict(EQUAL)

@@ -329,6 +329,7 @@ class _Rewriting:
             return False
         alias = self.storages.alias[view]
         is_same = alias.of is not None and self._root(alias.of) is self._root(array)
+        is_same = is_same and self.version.get(alias.storage, 0) > 0  # else nothing was written that this repeats
         return is_same and self.seen[view] == (self.version.get(alias.storage, 0), node.args[2])
 
     def _root(self, node: Node) -> Node:

@@ -33,7 +33,7 @@ def fitted(value: torch.Tensor, array: torch.Tensor) -> torch.Tensor:
     if not torch.can_cast(value.dtype, array.dtype):
         raise RuntimeError(f"result type {value.dtype} can't be cast to the desired output type {array.dtype}")
     if array.requires_grad and not value.requires_grad and torch.is_grad_enabled():
-        return with_item(array, ..., value)  # a comparison has no history; its place has one
+        return with_item(array, ..., value)  # comparisons have none
     return _laid_out(value.to(array.dtype), array)
 
 
@@ -47,7 +47,7 @@ def _laid_out(value: torch.Tensor, array: torch.Tensor) -> torch.Tensor:
 
 @draws_numbers
 def drawn(array: torch.Tensor, method: str, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """What a method, ``normal_`` say, would draw for ``array``: its strides decide how many numbers, and in which order."""
+    """What a method, ``normal_`` say, draws for ``array``: its strides decide how many numbers, and in which order."""
     return getattr(_laid_out(array.clone(), array), method)(*args, **kwargs)
 
 
