@@ -15,7 +15,7 @@ from clew.ir.graph import Graph
 Question = Callable[..., Any]
 OUTSIDE = (
     "environment", "environment_names", "file_contents", "file_status", "file_kind", "folder_contents", "process_fact",
-    "logger_level",
+    "logger_level", "logger_settings",
 )  # fmt: skip
 """The names of the questions that can be asked again."""
 
