@@ -202,6 +202,13 @@ def write(screen: Screen, texts: tuple[Any, ...], options: dict[str, Any], frame
 RECORDED.update((Screen.write, Screen.writelines))
 
 
+def _is_marked(value: Any) -> bool:
+    """Whether a text with a mark stands somewhere in lists and tuples."""
+    if type(value) is str:
+        return _MARK.search(value) is not None
+    return type(value) in (list, tuple) and any(map(_is_marked, value))
+
+
 class _Told:
     """A value of which only the text is left."""
 
@@ -301,7 +308,7 @@ class Messages:
         kind, args = (type(message), message.args) if is_made else (category or UserWarning, (message,))
         place = _further_out(frame, stacklevel)
         module, line = ("", 0) if isinstance(place, int) else place[:2]
-        texts = [self._text(one) if type(one) is str else self.recorder.concrete(one) for one in args]
+        texts = list(map(self._filled, args))
         with self.recorder.paused():
             action, is_programs = action_of_warning(kind, str(kind(*texts)), module, line)
         listener = attached()
@@ -325,9 +332,7 @@ class Messages:
 
     def _as_now(self, value: Any) -> Any:
         """What is told of a value later on, however it changes until then."""
-        if type(value) is str:
-            return self._text(value)
-        plain = self.recorder.concrete(value)
+        plain = self._filled(value)
         if type(plain) in _PLAIN or isinstance(plain, (type, tuple)):
             return plain
         with self.recorder.paused():
@@ -351,7 +356,7 @@ class Messages:
     ) -> Callable[[], None]:
         """What prints a text later on as it is now, however the values in it change until then."""
         text, flush = io.StringIO(), bool(kwargs.get("flush"))
-        filled = tuple(self._text(one) if type(one) is str else self.recorder.concrete(one) for one in args)
+        filled = tuple(map(self._filled, args))
         with self.recorder.paused():
             original(*filled, **kwargs | {"file": text, "flush": False})
         if name is None:
@@ -362,6 +367,8 @@ class Messages:
         if type(value) is str:
             template, values = self._template(value)
             return record_text(self.recorder, template, values) if values else value
+        if type(value) in (list, tuple) and _is_marked(value):
+            return type(value)(map(self._argument, value))
         return shown(self.recorder, value)
 
     def _template(self, text: str) -> tuple[str, list[Any]]:
@@ -372,6 +379,14 @@ class Messages:
             values.append(value)
         pieces[::2] = map(escaped, pieces[::2])
         return "".join(pieces), values
+
+    def _filled(self, value: Any) -> Any:
+        """A value as it is in the example."""
+        if type(value) is str:
+            return self._text(value)
+        if type(value) in (list, tuple) and _is_marked(value):
+            return type(value)(map(self._filled, value))
+        return self.recorder.concrete(value)
 
     def _text(self, text: str) -> str:
         template, values = self._template(text)
