@@ -28,13 +28,14 @@ from clew.capture.python.callers import asking_frame, is_file_of_python, is_of_p
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import LOGS, PRINTS, WARNS, Listener, attached, unheard
 from clew.capture.python.loggers import own_handlers
-from clew.capture.python.message_calls import MESSAGES, Place, log, place_of, print_to, warn
+from clew.capture.python.message_calls import MESSAGES, Place, log_message, place_of, print_to, show_warning
 from clew.capture.python.screens import NAMES, Screen, action_of_warning, behind, is_redirected
 from clew.capture.python.system import process_fact
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.recorder import Scalar
 from clew.errors import TraceWarning, compose
 from clew.ir.effects import pure
+from clew.ir.node import set_source
 from clew.ir.source import PACKAGE_FOLDER, source_of_frame
 
 _MARK = re.compile("\ue0c1(\\d+)\ue0c2")
@@ -289,7 +290,7 @@ class Messages:
         is_of_module = inner.f_back is not None and inner.f_back.f_code in _OF_MODULE
         name = None if is_of_module else logger.name
         place = _further_out(frame, options.get("stacklevel", 1))
-        self._tell(log, place, name, level, options.get("extra"), message, *args)
+        self._tell(frame, log_message, place, name, level, options.get("extra"), message, *args)
         return True
 
     def _problem_of_log(self, logger: Any, told: tuple[Any, ...], options: dict[str, Any]) -> str:
@@ -321,14 +322,16 @@ class Messages:
         if more or source is not None or not all(map(self._can_be_told, args)):
             self._left_out(WARNS, frame, _NO_OBJECTS)
             return True
-        self._tell(warn, place, kind, action if is_programs else None, *args)
+        self._tell(frame, show_warning, place, kind, action if is_programs else None, *args)
         return True
 
-    def _tell(self, function: Callable[..., None], *args: Any) -> None:
+    def _tell(self, frame: FrameType | None, function: Callable[..., None], *args: Any) -> None:
         """Record a call, and make it if the run counts as a call, with what the values are now."""
         self.recorder.acts.append(functools.partial(function, *map(self._as_now, args)))
         if self.is_recording:
-            self.recorder.tell(function, (args[0], *map(self._argument, args[1:])), {})
+            node = self.recorder.tell(function, (args[0], *map(self._argument, args[1:])), {})
+            if frame is not None:
+                set_source(node, source_of_frame(frame))
 
     def _as_now(self, value: Any) -> Any:
         """What is told of a value later on, however it changes until then."""
@@ -340,7 +343,7 @@ class Messages:
 
     def is_recorded_again(self, function: Callable[..., None], args: tuple[Any, ...]) -> bool:
         """Code that a capture has made tells something, which is recorded as it is."""
-        self._tell(function, *args)
+        self._tell(None, function, *args)
         return True
 
     def _left_out(self, what: str, frame: FrameType, why: str) -> None:
