@@ -11,6 +11,7 @@ import glob
 import hashlib
 import io
 import linecache
+import logging
 import operator
 import os
 import os.path as osp
@@ -500,6 +501,21 @@ def clock_of_the_system(x):
 @program(FRESH)
 def date_of_numpy(x):
     return x + float((np.datetime64("now", "us") - np.datetime64("2024-01-01")).astype(int) % 1000)
+
+
+@program(FRESH)
+def dates_of_numpy_by_code(x):
+    return x + float(np.array(["now"], "M8[us]").astype(int)[0] % 1000)
+
+
+@program(FRESH)
+def date_of_numpy_of_a_kind(x):
+    return x + float(np.asarray("now", dtype="<M8[us]").astype(int) % 1000)
+
+
+@program(FRESH)
+def time_of_a_record(x):
+    return x + logging.makeLogRecord({}).created % 1
 
 
 @program(SEEN)

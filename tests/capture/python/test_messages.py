@@ -41,6 +41,7 @@ def program(x):
         LOGGER.error("large")
     for row in x:
         LOGGER.info("row %s", row)
+    LOGGER.info("much") if x.sum() > 3 else LOGGER.info("little")
     return x + 1
 
 
@@ -214,3 +215,16 @@ def test_what_libraries_tell_is_not_in_the_graph(records):
 
     captured = clew.trace(asking, args=(torch.ones(2),))
     assert "warn" not in captured.code
+
+
+def test_a_saved_capture_tells_too(records, tmp_path):
+    captured = clew.trace(program, args=(torch.ones(2),))
+    clew.save(captured, tmp_path / "saved")
+    loaded = clew.load(tmp_path / "saved")
+    assert told(records, loaded, torch.ones(4)) == told(records, program, torch.ones(4))
+
+
+def test_calls_of_the_graph_have_the_line_of_the_program():
+    captured = clew.trace(program, args=(torch.ones(2),))
+    lines = [node.source.filename for node in captured.graph.nodes if "log_message" in str(node.target)]
+    assert lines == [__file__] * len(lines) and lines

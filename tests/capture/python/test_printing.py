@@ -56,6 +56,12 @@ def joined(x):
 
 
 @program
+def texts_in_lists(x):
+    print([f"{x.shape[0]}", "a"], ("b", [f"{x.shape[0]:>3}"]))
+    return x + 1
+
+
+@program
 def kept_text(x):
     message = f"{x.shape[0]} rows"
     print(message)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime
 import functools
+import logging
 import os
+import re
 import sys
 import time
 import timeit
@@ -29,7 +31,7 @@ from clew.capture.python.random_numbers import DRAWS
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.containers import CHANGING
 from clew.ir.effects import pure
-from clew.ir.source import is_installed, user_frame
+from clew.ir.source import SourceLine, is_installed, user_frame
 
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 _CALENDAR = {"localtime": 0, "gmtime": 0, "ctime": 0, "asctime": 0, "strftime": 1}
@@ -40,10 +42,11 @@ _OF_THE_SYSTEM = [
     (os, "times"),
     (os, "getloadavg"),
     (os, "statvfs"),
+    (logging, "makeLogRecord"),
 ]
 _OF_THE_SYSTEM += [] if resource is None else [(resource, "getrusage")]
 _NOW, _AT = ("now", "utcnow", "today"), ("fromtimestamp", "utcfromtimestamp", "fromordinal")
-_DATES, _TEXTS_OF_NOW = frozenset({"datetime64"}), frozenset({"now", "today"})
+_DATES, _TEXTS_OF_NOW = re.compile(r"[<>=|]?M8\b|datetime64"), frozenset({"now", "today"})
 _TODAY, _ANOTHER = "the date of today", "it is another one at another call"
 
 
@@ -153,10 +156,17 @@ def _calendar(original: Any) -> Any:
     return ClassProxy(original, replaced | {name: at_a_time(name) for name in _AT if hasattr(original, name)})
 
 
-def names_today(functions: Iterable[FunctionType]) -> bool:
-    """Whether code of a program makes a date out of the text "now" or "today"."""
+def line_of_today(functions: Iterable[FunctionType]) -> str:
+    """Where code of a program is that makes a date out of the text "now" or "today"; empty if there is none."""
     codes = [one.__code__ for one in functions if not is_installed(one.__code__)]
-    return any(_DATES & {*code.co_names, *_texts(code)} and _TEXTS_OF_NOW & _texts(code) for code in codes)
+    for code in codes:
+        if _TEXTS_OF_NOW & _texts(code) and any(map(_DATES.match, _names_and_texts(code))):
+            return SourceLine(code.co_filename, code.co_firstlineno, code.co_name).describe()
+    return ""
+
+
+def _names_and_texts(code: CodeType) -> set[str]:
+    return {*code.co_names, *_texts(code)}
 
 
 def _texts(code: CodeType) -> set[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import logging
+import os
 import sys
 import warnings
 from types import FrameType
@@ -16,11 +17,13 @@ from typing import Any
 from clew.capture.python.listener import attached
 from clew.codegen.scope import Scope
 from clew.codegen.statements import SHOWN, arguments
-from clew.ir.source import is_hidden
+from clew.ir.effects import has_side_effect
+from clew.ir.source import PACKAGE_FOLDER, is_hidden
 
 Place = tuple[str, int, str, "str | None"] | int
 """The Python module, line and function that tells something, and the file if it is not the module's; or how many calls
 further out than the program it lies."""
+_RUNNING = os.path.join(PACKAGE_FOLDER, "capture", "control_flow", "")
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
@@ -28,7 +31,17 @@ def place_of(frame: FrameType) -> Place:
     """The place that runs in a frame."""
     code, name = frame.f_code, str(frame.f_globals.get("__name__", "<string>"))
     file = None if _file_of(name) == code.co_filename else code.co_filename
-    return name, frame.f_lineno, code.co_name, file
+    return name, frame.f_lineno, _function_of(frame), file
+
+
+def _function_of(frame: FrameType) -> str:
+    """The name of the function that runs in a frame; a side of a conditional expression is run as a lambda."""
+    found, caller = frame, frame.f_back
+    while found.f_code.co_name == "<lambda>" and caller is not None and caller.f_code.co_filename.startswith(_RUNNING):
+        while caller.f_back is not None and caller.f_code.co_filename.startswith(PACKAGE_FOLDER):
+            caller = caller.f_back
+        found, caller = caller, caller.f_back
+    return found.f_code.co_name
 
 
 def _file_of(module: str) -> str:
@@ -50,6 +63,7 @@ def _found(place: Place) -> tuple[str, int, str, str]:
     return *place[:3], place[3] or _file_of(place[0])
 
 
+@has_side_effect
 def print_to(screen: str, sep: str, end: str, flush: bool, *values: Any) -> None:
     """Print to a stream of ``sys``, the one that is there now."""
     stream = {"stdout": sys.stdout, "stderr": sys.stderr}[screen]
@@ -57,9 +71,12 @@ def print_to(screen: str, sep: str, end: str, flush: bool, *values: Any) -> None
         print(*values, sep=sep, end=end, file=stream, flush=flush)
 
 
-def log(place: Place, logger: str | None, level: int, extra: dict[str, Any] | None, message: Any, *args: Any) -> None:
+@has_side_effect
+def log_message(
+    place: Place, logger: str | None, level: int, extra: dict[str, Any] | None, message: Any, *args: Any
+) -> None:
     """Let a logger write a message, if its level at this time lets it; None is for the functions of ``logging``."""
-    if _is_recorded(log, place, logger, level, extra, message, *args):
+    if _is_recorded(log_message, place, logger, level, extra, message, *args):
         return
     if logger is None and not logging.root.handlers:
         logging.basicConfig()
@@ -69,9 +86,10 @@ def log(place: Place, logger: str | None, level: int, extra: dict[str, Any] | No
         found.handle(found.makeRecord(found.name, level, file, line, message, args, None, function, extra))
 
 
-def warn(place: Place, category: type[Warning], action: str | None, *args: Any) -> None:
+@has_side_effect
+def show_warning(place: Place, category: type[Warning], action: str | None, *args: Any) -> None:
     """Warn, as the filters at this time say; ``action`` is that of filters which the program itself has set."""
-    if _is_recorded(warn, place, category, action, *args):
+    if _is_recorded(show_warning, place, category, action, *args):
         return
     if not issubclass(category, Warning):
         raise TypeError(f"{category} is no class of warnings")
@@ -86,7 +104,7 @@ def warn(place: Place, category: type[Warning], action: str | None, *args: Any) 
         warnings.warn_explicit(*told)
 
 
-MESSAGES = (builtins.print, print_to, log, warn)
+MESSAGES = (builtins.print, print_to, log_message, show_warning)
 """What only tells people something, among the functions that graphs call."""
 
 
@@ -138,4 +156,4 @@ def _shown_warning(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None
     return f"{scope.name_of(warnings)}.warn({told})"
 
 
-SHOWN[print_to], SHOWN[log], SHOWN[warn] = _shown_print, _shown_log, _shown_warning
+SHOWN[print_to], SHOWN[log_message], SHOWN[show_warning] = _shown_print, _shown_log, _shown_warning

@@ -28,13 +28,14 @@ from clew.capture.python.callers import asking_frame, is_file_of_python, is_of_p
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import LOGS, PRINTS, WARNS, Listener, attached, unheard
 from clew.capture.python.loggers import own_handlers
-from clew.capture.python.message_calls import MESSAGES, Place, log, place_of, print_to, warn
+from clew.capture.python.message_calls import MESSAGES, Place, log_message, place_of, print_to, show_warning
 from clew.capture.python.screens import NAMES, Screen, action_of_warning, behind, is_redirected
 from clew.capture.python.system import process_fact
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.recorder import Scalar
 from clew.errors import TraceWarning, compose
 from clew.ir.effects import pure
+from clew.ir.node import set_source
 from clew.ir.source import PACKAGE_FOLDER, source_of_frame
 
 _MARK = re.compile("\ue0c1(\\d+)\ue0c2")
@@ -202,6 +203,13 @@ def write(screen: Screen, texts: tuple[Any, ...], options: dict[str, Any], frame
 RECORDED.update((Screen.write, Screen.writelines))
 
 
+def _is_marked(value: Any) -> bool:
+    """Whether a text with a mark stands somewhere in lists and tuples."""
+    if type(value) is str:
+        return _MARK.search(value) is not None
+    return type(value) in (list, tuple) and any(map(_is_marked, value))
+
+
 class _Told:
     """A value of which only the text is left."""
 
@@ -282,7 +290,7 @@ class Messages:
         is_of_module = inner.f_back is not None and inner.f_back.f_code in _OF_MODULE
         name = None if is_of_module else logger.name
         place = _further_out(frame, options.get("stacklevel", 1))
-        self._tell(log, place, name, level, options.get("extra"), message, *args)
+        self._tell(frame, log_message, place, name, level, options.get("extra"), message, *args)
         return True
 
     def _problem_of_log(self, logger: Any, told: tuple[Any, ...], options: dict[str, Any]) -> str:
@@ -301,7 +309,7 @@ class Messages:
         kind, args = (type(message), message.args) if is_made else (category or UserWarning, (message,))
         place = _further_out(frame, stacklevel)
         module, line = ("", 0) if isinstance(place, int) else place[:2]
-        texts = [self._text(one) if type(one) is str else self.recorder.concrete(one) for one in args]
+        texts = list(map(self._filled, args))
         with self.recorder.paused():
             action, is_programs = action_of_warning(kind, str(kind(*texts)), module, line)
         listener = attached()
@@ -314,20 +322,20 @@ class Messages:
         if more or source is not None or not all(map(self._can_be_told, args)):
             self._left_out(WARNS, frame, _NO_OBJECTS)
             return True
-        self._tell(warn, place, kind, action if is_programs else None, *args)
+        self._tell(frame, show_warning, place, kind, action if is_programs else None, *args)
         return True
 
-    def _tell(self, function: Callable[..., None], *args: Any) -> None:
+    def _tell(self, frame: FrameType | None, function: Callable[..., None], *args: Any) -> None:
         """Record a call, and make it if the run counts as a call, with what the values are now."""
         self.recorder.acts.append(functools.partial(function, *map(self._as_now, args)))
         if self.is_recording:
-            self.recorder.tell(function, (args[0], *map(self._argument, args[1:])), {})
+            node = self.recorder.tell(function, (args[0], *map(self._argument, args[1:])), {})
+            if frame is not None:
+                set_source(node, source_of_frame(frame))
 
     def _as_now(self, value: Any) -> Any:
         """What is told of a value later on, however it changes until then."""
-        if type(value) is str:
-            return self._text(value)
-        plain = self.recorder.concrete(value)
+        plain = self._filled(value)
         if type(plain) in _PLAIN or isinstance(plain, (type, tuple)):
             return plain
         with self.recorder.paused():
@@ -335,7 +343,7 @@ class Messages:
 
     def is_recorded_again(self, function: Callable[..., None], args: tuple[Any, ...]) -> bool:
         """Code that a capture has made tells something, which is recorded as it is."""
-        self._tell(function, *args)
+        self._tell(None, function, *args)
         return True
 
     def _left_out(self, what: str, frame: FrameType, why: str) -> None:
@@ -351,7 +359,7 @@ class Messages:
     ) -> Callable[[], None]:
         """What prints a text later on as it is now, however the values in it change until then."""
         text, flush = io.StringIO(), bool(kwargs.get("flush"))
-        filled = tuple(self._text(one) if type(one) is str else self.recorder.concrete(one) for one in args)
+        filled = tuple(map(self._filled, args))
         with self.recorder.paused():
             original(*filled, **kwargs | {"file": text, "flush": False})
         if name is None:
@@ -362,6 +370,8 @@ class Messages:
         if type(value) is str:
             template, values = self._template(value)
             return record_text(self.recorder, template, values) if values else value
+        if type(value) in (list, tuple) and _is_marked(value):
+            return type(value)(map(self._argument, value))
         return shown(self.recorder, value)
 
     def _template(self, text: str) -> tuple[str, list[Any]]:
@@ -372,6 +382,14 @@ class Messages:
             values.append(value)
         pieces[::2] = map(escaped, pieces[::2])
         return "".join(pieces), values
+
+    def _filled(self, value: Any) -> Any:
+        """A value as it is in the example."""
+        if type(value) is str:
+            return self._text(value)
+        if type(value) in (list, tuple) and _is_marked(value):
+            return type(value)(map(self._filled, value))
+        return self.recorder.concrete(value)
 
     def _text(self, text: str) -> str:
         template, values = self._template(text)

@@ -62,10 +62,11 @@ def install_in(patches: Patches, surroundings: Surroundings, attributes: Iterabl
 def hearing(listener: Listener, surroundings: Surroundings) -> Iterator[None]:
     """Tell a listener of what happens inside; what it could not be told of is refused, or guarded as it is now."""
     _check_held(surroundings)
-    if surroundings.derived(clocks.names_today):
+    today = surroundings.derived(clocks.line_of_today)
+    if today:
         raise CaptureError(
             "the program makes a date of the text of now",
-            where=surroundings.line_naming("datetime64"),
+            where=today,
             why=CHANGES,
             fixes=("pass the date as an argument",),
         )

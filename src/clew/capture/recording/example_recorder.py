@@ -22,6 +22,7 @@ from clew.ir.source import user_source
 if TYPE_CHECKING:
     from clew.capture.state.state import State
     from clew.capture.state.surroundings import Surroundings
+    from clew.ir.node import Node
 
 
 class RandomStreams(Protocol):
@@ -73,9 +74,9 @@ class ExampleRecorder(Recorder):
         self.acts: list[Callable[[], None]] = []
         """What the program has shown or told somebody, to be done if the run counts as a call."""
 
-    def tell(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def tell(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         """Record a call that only shows or tells something, which the run itself does not make."""
-        self.create(function, args, kwargs, errors=NEVER)
+        return self.create(function, args, kwargs, errors=NEVER)
 
     def paused(self) -> Paused:
         """What happens inside is one recorded call, and is not recorded again."""

@@ -178,7 +178,8 @@ def _telling(original: Callable[..., Any], current: Current) -> Callable[..., An
         if recorder is None or not recorder.open or recorder.depth:
             return original(*args, **kwargs)
         recorder.acts.append(functools.partial(original, *recorder.concrete(args), **recorder.concrete(kwargs)))
-        return recorder.tell(original, recorder.argument(args), recorder.argument(kwargs))
+        recorder.tell(original, recorder.argument(args), recorder.argument(kwargs))
+        return None
 
     call.__clew_original__ = original  # type: ignore[attr-defined]
     return call

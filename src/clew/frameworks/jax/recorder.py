@@ -310,11 +310,11 @@ class JaxRecorder(NumpyRecorder):
         made_array = any(isinstance(leaf, jax.Array) for leaf in leaves_of(value))
         return self.record("call_function", function, args, kwargs) if made_array else value
 
-    def tell(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def tell(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         """Record a call that only shows or tells something; a transform of JAX might make it as often as it likes."""
         if not self.is_recording():
             raise cannot_follow(f"{function.__name__} inside of a transform of JAX that is not recorded")
-        super().tell(function, args, kwargs)
+        return super().tell(function, args, kwargs)
 
     def settled(self, value: Any) -> Any:
         """A value with the numbers in it relied on."""
