@@ -79,6 +79,7 @@ def surroundings(number: int) -> Iterator[io.StringIO]:
     handler, stdin, limit = logging.StreamHandler(screen), sys.stdin, sys.getrecursionlimit()
     handler.setFormatter(logging.Formatter(_LOGGED))
     roots = list(logging.root.handlers)
+    logging.root.handlers.clear()  # those of a runner of tests
     signals = signal.signal(programs.SIGNAL, _catch)
     _caught.clear()
     programs.LOGGER.addHandler(handler)

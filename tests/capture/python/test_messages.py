@@ -228,3 +228,17 @@ def test_calls_of_the_graph_have_the_line_of_the_program():
     captured = clew.trace(program, args=(torch.ones(2),))
     lines = [node.source.filename for node in captured.graph.nodes if "log_message" in str(node.target)]
     assert lines == [__file__] * len(lines) and lines
+
+
+def test_a_capture_makes_no_handler(monkeypatch):
+    """The functions of ``logging`` make one where there is none; that is for the call of the graph to do."""
+    monkeypatch.setattr(logging.root, "handlers", [])
+
+    def program(x):
+        logging.warning("%s rows", x.shape[0])
+        return x + 1
+
+    captured = clew.trace(program, (torch.ones(2),))
+    assert not logging.root.handlers
+    captured(torch.ones(2))
+    assert len(logging.root.handlers) == 1

@@ -30,6 +30,7 @@ from clew.capture.python.listener import LOGS, PRINTS, WARNS, Listener, attached
 from clew.capture.python.loggers import own_handlers
 from clew.capture.python.message_calls import MESSAGES, Place, log_message, place_of, print_to, show_warning
 from clew.capture.python.screens import NAMES, Screen, action_of_warning, behind, is_redirected
+from clew.capture.python.settings import LOGGED
 from clew.capture.python.system import process_fact
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.recorder import Scalar
@@ -163,12 +164,10 @@ def _configuring(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def basic_config(**kwargs: Any) -> None:
         listener, frame = attached(), sys._getframe(1)
-        if (
-            listener is None
-            or frame.f_code not in _OF_MODULE
-            or asking_frame(frame) is not frame.f_back
-            or not is_of_program(listener.caller(frame.f_back))
-        ):
+        if listener is not None and is_of_program(listener.caller(frame)):
+            listener.refuse_act(LOGGED, frame)
+        is_made_by_log = frame.f_code in _OF_MODULE and asking_frame(frame) is frame.f_back
+        if listener is None or not is_made_by_log or not is_of_program(listener.caller(frame.f_back)):
             original(**kwargs)
 
     return basic_config

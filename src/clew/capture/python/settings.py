@@ -43,7 +43,7 @@ from clew.ir.source import SourceLine, is_hidden, is_installed, is_installed_fil
 collects: ContextVar[bool | None] = ContextVar("clew_collects", default=None)
 """Whether Python looked for garbage when the capture began, which lets it not do so."""
 _HANDLED, _WHEN_DONE = "a change of how signals are handled", "a function being called when the process ends"
-_LOGGED = "a change of how messages are logged"
+LOGGED = "a change of how messages are logged"
 _AT_ONCE: dict[Any, dict[str, str]] = {
     signal: dict.fromkeys(("signal", "siginterrupt", "set_wakeup_fd"), _HANDLED)
     | dict.fromkeys(("alarm", "setitimer", "raise_signal", "pthread_kill"), "a signal being sent"),
@@ -61,7 +61,7 @@ _AT_ONCE: dict[Any, dict[str, str]] = {
     gc: dict.fromkeys(("freeze", "unfreeze"), "a change of what Python collects"),
     csv: dict.fromkeys(("register_dialect", "unregister_dialect"), "a change of how tables are read"),
     logging: dict.fromkeys(
-        "disable addLevelName setLoggerClass setLogRecordFactory captureWarnings basicConfig".split(), _LOGGED
+        "disable addLevelName setLoggerClass setLogRecordFactory captureWarnings".split(), LOGGED
     ),
 }
 """What the program's own code may not do to this process; packages do it for their own ends, and undo it."""
@@ -69,7 +69,7 @@ _LATER = {
     "copyreg": (("pickle", "constructor", "add_extension"), "a change of how objects are pickled"),
     "mimetypes": (("add_type", "init"), "a change of the known kinds of files"),
     "codecs": (("register", "register_error", "unregister"), "a change of the known encodings"),
-    "logging.config": (("dictConfig", "fileConfig", "listen"), _LOGGED),
+    "logging.config": (("dictConfig", "fileConfig", "listen"), LOGGED),
     "faulthandler": (("enable", "disable", "register"), _HANDLED),
     "tracemalloc": (("start", "stop"), "a hook of the interpreter"),
     "resource": (("setrlimit",), "a change of the limits of this process"),
@@ -166,7 +166,7 @@ def install_in(patches: Patches, surroundings: Surroundings) -> None:
     """Let methods of loggers that set something report to the listener, if a program names them."""
     for name in surroundings.derived(_methods_of_loggers):
         home = logging.Filterer if hasattr(logging.Filterer, name) else logging.Logger
-        patches.on_class(home, name, functools.partial(refusing_own, what=_LOGGED))
+        patches.on_class(home, name, functools.partial(refusing_own, what=LOGGED))
 
 
 def _methods_of_loggers(functions: Iterable[FunctionType]) -> list[str]:
