@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -69,6 +70,22 @@ def _(x: torch.Tensor, by: float = 1.0) -> torch.Tensor:
 
 
 shifted.register_autograd(lambda ctx, gradient: (gradient * 5, None))
+
+
+@functools.lru_cache(maxsize=8)
+def angles(frequencies: torch.Tensor, rows: int, width: int = 4) -> torch.Tensor:
+    """A table that is made once for each size."""
+    return torch.arange(rows).unsqueeze(1) * frequencies.repeat(width // 2)
+
+
+class OwnTable(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("frequencies", torch.tensor([1.0, 0.1]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        table = angles(self.frequencies, x.shape[0], width=x.shape[1])
+        return x * table.cos() + table.sin()
 
 
 class OwnGradients(nn.Module):

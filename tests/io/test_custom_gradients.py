@@ -13,7 +13,7 @@ import torch
 
 import clew
 from clew.errors import BundleError
-from tests.io.custom_gradients import Once, OwnGradients
+from tests.io.custom_gradients import Once, OwnGradients, OwnTable, angles
 
 _ELSEWHERE = """
 import json, sys, torch, clew
@@ -82,3 +82,16 @@ def test_a_pass_that_is_no_graph_stays_a_name(tmp_path: Path) -> None:
     x = torch.ones(2, requires_grad=True)
     clew.load(tmp_path / "model.clew", allow=("torch", name))(x).sum().backward()
     assert torch.equal(x.grad, torch.full((2,), 3.0))
+
+
+def test_a_cached_function_is_a_graph_where_nobody_writes_to_its_result(tmp_path: Path) -> None:
+    model = OwnTable()
+    captured = clew.trace(model, (torch.rand(3, 4),))
+    assert any(node.target is angles for node in captured.graph.nodes)
+    clew.save(captured, tmp_path / "model.clew")
+    loaded = clew.load(tmp_path / "model.clew")
+    for rows in (3, 5):
+        x = torch.rand(rows, 4)
+        torch.testing.assert_close(loaded(x), model(x))
+    with zipfile.ZipFile(tmp_path / "model.clew") as file:
+        assert "function tests." not in file.read("graph.txt").decode()

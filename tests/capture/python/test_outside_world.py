@@ -32,11 +32,19 @@ def test_clocks_and_draws_are_calls_of_the_graph(name: str, framework: str) -> N
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("name", ["environ_item", "os_getenv", "open_for_reading", "path_read_text", "folder_listed"])
+@pytest.mark.parametrize("name", ["expanded_variable", "open_for_reading", "path_read_text", "folder_listed"])
 def test_what_can_be_asked_again_is_guarded(name: str, framework: str) -> None:
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
     assert verdict(PROGRAMS[name], framework) == "guarded"
+
+
+@pytest.mark.parametrize("framework", ("torch", "numpy", "jax"))
+@pytest.mark.parametrize("name", ["environ_item", "environ_get", "os_getenv", "imported_environ"])
+def test_numbers_in_the_environment_are_read_again(name: str, framework: str) -> None:
+    if importlib.util.find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed")
+    assert verdict(PROGRAMS[name], framework) == "right"
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

@@ -78,6 +78,13 @@ class Listener:
         with unheard():  # the question itself is none of the program's
             self.recorder.code.outside_reads.note(question, args, text)
 
+    reads_texts = False
+    """Whether the graph may read a text again that the program makes a number of."""
+
+    def text(self, value: str, reader: Callable[[str], str], question: Question, name: str) -> Any:
+        """A text of this name from outside, which the program makes a number of: ``reader`` gives it."""
+        return value
+
     def clock(self, name: str, value: Any) -> Any:
         """The program reads the clock of this name in ``time``."""
         raise self.refusal(f"reading a clock, time.{name}(),", CHANGES)

@@ -17,6 +17,7 @@ from clew.capture.python.callers import asking_frame, is_of_program
 from clew.capture.python.listener import CHANGES, LOGS, PRINTS, Listener, listening
 from clew.capture.python.loggers import is_logger
 from clew.capture.python.messages import Messages
+from clew.capture.python.outside_reads import NumberText, Question
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.state.containers import CHANGING
@@ -176,6 +177,17 @@ class RecordingListener(Listener):
     def messages_of(self, frame: FrameType | None) -> Messages | None:
         """The same for a text that is on its way to be told, and for code that a capture has made."""
         return self._messages if frame is None else self.messages(frame, PRINTS)
+
+    reads_texts = True
+
+    def text(self, value: str, reader: Callable[[str], str], question: Question, name: str) -> Any:
+        """The graph reads the text again."""
+        recorder = self.recorder
+
+        def rely() -> None:
+            self.note(question, (name,), f"{name} ==")
+
+        return NumberText.of(value, recorder, recorder.create(reader, (name,)), rely)
 
     def clock(self, name: str, value: Any) -> Any:
         """The graph reads the clock again."""

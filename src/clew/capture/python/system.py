@@ -26,6 +26,8 @@ from clew.capture.python.callers import is_importing, is_of_program
 from clew.capture.python.files import refusing
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import asked_listener, current, unheard
+from clew.capture.python.outside_reads import goes_into_number
+from clew.capture.python.random_numbers import DRAWS
 from clew.capture.python.screens import filters_that_raise
 from clew.capture.python.settings import decimal_settings
 from clew.capture.state.containers import ACTING
@@ -36,6 +38,21 @@ from clew.ir.effects import pure
 def environment(name: str) -> str | None:
     """A variable of the environment."""
     return os.environ.get(name)
+
+
+@pure
+def environment_has(name: str) -> bool:
+    """Whether the environment has a variable."""
+    return name in os.environ
+
+
+@pure
+def environment_text(name: str) -> str:
+    """What a variable of the environment says now."""
+    return os.environ[name]
+
+
+DRAWS.append(environment_text)
 
 
 @pure
@@ -69,10 +86,30 @@ def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
         listener = current()
         if listener is not None and _is_environment(self) and listener.hears(sys._getframe(1)):
             name = os.fsdecode(key)
+            is_number = listener.reads_texts and self is os.environ and _is_read_for_number(sys._getframe(1))
+            if is_number and _has(name):
+                listener.note(environment_has, (name,), f"os.environ has the variable {name!r}")
+                return listener.text(original(self, key), environment_text, environment, name)
             listener.note(environment, (name,), f"os.environ.get({name!r}) ==")
         return original(self, key)
 
     return __getitem__
+
+
+_HANDING_ON = frozenset({os.getenv.__code__, Mapping.get.__code__})
+"""Functions of Python's that give what they have read as it is."""
+
+
+def _is_read_for_number(frame: FrameType | None) -> bool:
+    """Whether the program itself reads the environment, and makes a number of the text at once."""
+    while frame is not None and frame.f_code in _HANDING_ON:
+        frame = frame.f_back
+    return is_of_program(frame) and goes_into_number(frame)
+
+
+def _has(name: str) -> bool:
+    with unheard():
+        return environment_has(name)
 
 
 def _note_names(self: Any) -> None:

@@ -70,8 +70,10 @@ class Traced(Scalar):
     __array_priority__ = 1e6
 
     def relied_on(self) -> Any:
-        """The number itself, on which the capture relies from now on."""
-        return self.recorder.forced(operator.index, self)
+        """The number itself, on which the capture relies from now on; what is no number stays as it is."""
+        kinds = (((bool, numpy.bool_), bool), ((int, numpy.integer), operator.index), ((float, numpy.floating), float))
+        forced = next((force for kind, force in kinds if isinstance(self.plain, kind)), None)
+        return self if forced is None else self.recorder.forced(forced, self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return self.recorder.ufunc(ufunc, method, inputs, kwargs)

@@ -63,7 +63,7 @@ _KINDS = {
 }
 """The callables that can be saved: the framework of each, and where its class is; derived ones come first."""
 _LAZY_MODULE = "clew.runtime.lazy_module"
-_GRADIENTS = "clew.io.bundle.custom_gradients"
+_FUNCTIONS = "clew.io.bundle.functions_as_graphs"
 _DECODERS = {
     "torch": ("clew.io.bundle.torch_values", "TorchDecoder"),
     "tensorflow": ("clew.io.bundle.tensorflow_values", "TensorflowDecoder"),
@@ -178,7 +178,7 @@ def _program(captured: Any, encoder: Encoder, holder: Any = None) -> tuple[dict[
     kind = _kind_of(captured)
     graph = _own_graph(captured.graph)
     if _KINDS[kind][0] == "torch":
-        graph = importlib.import_module(_GRADIENTS).with_gradients_as_graphs(graph)
+        graph = importlib.import_module(_FUNCTIONS).with_functions_as_graphs(graph)
     if graph._chosen_codegen is not None and type(graph._chosen_codegen) is not CodeGen:
         raise BundleError("the graph has a CodeGen of its own, which no bundle can hold", fixes=("save it by pickle",))
     text, objects = text_and_objects(graph, sources=True)

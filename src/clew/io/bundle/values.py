@@ -31,6 +31,7 @@ from clew.ir.guards import Call
 from clew.ir.names import name_for
 from clew.ir.permissions import Permissions
 from clew.ir.pickling import Missing, is_sure, record_class, shape_of_class
+from clew.runtime.function import GraphFunction
 
 JSON = Any
 """What the ``json`` library reads and writes."""
@@ -107,6 +108,9 @@ class Encoder:
         framework = self._of_framework(value, kind)
         if framework is not None:
             return framework
+        if isinstance(value, GraphFunction):
+            self.needs(3)
+            return {"program": self._of_program(value, self)}
         name = name_for(value)
         if name is None and _is_plain_object(value, kind):
             return {"object": self._object(value, kind)}

@@ -1,14 +1,16 @@
-"""Functions with a backward pass of their own, written into a file as graphs of both passes.
+"""Functions of packages that are single calls of a graph, written into a file as graphs of their own.
 
-A ``torch.autograd.Function`` of the user's, or an operator that a package has registered, is one call of a graph. In
-comes a graph that is saved, out comes one in which such calls name no code of a package: both passes are captured from
-what the node says of the arguments. A call of which that cannot be had stays as it is, and ``clew.save`` tells its
-name. Importing this file imports torch.
+In comes a graph that is saved, out comes one in which such calls name no code of a package. An own
+``torch.autograd.Function``, and an operator that a package has registered, become graphs of both passes; a cached
+function, whose result nobody can tell from a new one, becomes the graph of what it computes. Each is captured from what
+the node says of the arguments. Where that cannot be had the call stays as it is, and ``clew.save`` tells its name.
+Importing this file imports torch.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import warnings
 from collections.abc import Callable
@@ -29,46 +31,63 @@ from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guests import package_of
 from clew.ir.node import Node
-from clew.ir.types import ArrayType
+from clew.ir.shared_memory import SharedMemory
+from clew.ir.types import ArrayType, ScalarType
 from clew.passes.program import opened
 from clew.runtime.choose import make_captured
 
 _APPLY = vars(torch.autograd.Function)["apply"].__func__
+_CACHED = type(functools.lru_cache(len))
 _OWN = frozenset({"torch", "clew"})
+_NUMBERS = {"int": 3, "float": 1.5}
+"""Examples of numbers that a graph computes."""
 _OF_CONTEXT = frozenset({"to_save", "saved_tensors", "needs_input_grad"})
 
 
-def with_gradients_as_graphs(graph: Graph) -> Graph:
+def with_functions_as_graphs(graph: Graph) -> Graph:
     """The graph itself if no call in it needs that, or a copy."""
-    if not any(map(_has_passes, all_nodes(graph))):
+    if not any(map(_is_wanted, all_nodes(graph))):
         return graph
-    made: dict[Any, CustomGradient | None] = {}
+    made: dict[Any, Any] = {}
     changed = copy.deepcopy(graph)
     changed.owning_module = graph.owning_module
     with opened(changed) as graphs:
-        for node in [node for one in graphs for node in one.nodes if _has_passes(node)]:
-            found = _graphs_of(node, made)
-            if found is not None:
-                node.args, node.kwargs = _in_order(node), {}
-                node.target = found
+        for one in graphs:
+            memory = SharedMemory(one, changed.owning_module)
+            for node in [node for node in one.nodes if _is_wanted(node)]:
+                is_apart = all(user in memory.arrays for user in node.users)  # each user makes an array of its own
+                if is_apart or not _is_cached(node):
+                    _write_out(node, made)
     return changed
 
 
-def _has_passes(node: Node) -> bool:
-    return node.op == "call_function" and passes_of(node.target) is not None
+def _write_out(node: Node, made: dict[Any, Any]) -> None:
+    found = _graphs_of(node, made)
+    if found is not None:
+        node.args, node.kwargs = _in_order(node), {}
+        node.target = found
+
+
+def _is_wanted(node: Node) -> bool:
+    return node.op == "call_function" and (_is_cached(node) or passes_of(node.target) is not None)
+
+
+def _is_cached(node: Node) -> bool:
+    return type(node.target) is _CACHED and package_of(node.target.__wrapped__) not in _OWN
 
 
 def _in_order(node: Node) -> tuple[Any, ...]:
     """What a call is given, all by place."""
-    passes = passes_of(node.target)
-    if passes is None or not node.kwargs:
+    if not node.kwargs:
         return node.args
-    bound = inspect.signature(passes.forward).bind(*node.args, **node.kwargs)
+    passes = passes_of(node.target)
+    function = node.target if passes is None else passes.forward
+    bound = inspect.signature(function).bind(*node.args, **node.kwargs)
     bound.apply_defaults()
     return bound.args
 
 
-def _graphs_of(node: Node, made: dict[Any, CustomGradient | None]) -> CustomGradient | None:
+def _graphs_of(node: Node, made: dict[Any, Any]) -> Any:
     """The graphs for the kinds of arguments that a node has; the same for all nodes that have them."""
     args = _in_order(node)
     kinds = [one.value_type if isinstance(one, Node) else repr(one) for one in tree.flatten(args)[0]]
@@ -86,6 +105,8 @@ def _example_of(value: Any) -> Any:
     if not isinstance(value, Node):
         return value
     kind = value.value_type
+    if isinstance(kind, ScalarType):
+        return _NUMBERS.get(kind.name)
     if not isinstance(kind, ArrayType) or not all(isinstance(size, int) for size in kind.shape):
         return None
     return torch.ones([int(size) for size in kind.shape], dtype=getattr(torch, kind.dtype.rpartition(".")[2]))
@@ -137,15 +158,13 @@ def _of_class(kind: Any) -> _Passes | None:
     return _Passes(kind.__name__, kind.forward, kind.setup_context, kind.backward)
 
 
-def as_graphs(function: Any, args: tuple[Any, ...]) -> CustomGradient | None:
-    """The same function as graphs of both passes, captured from this example; None if that cannot be had."""
+def as_graphs(function: Any, args: tuple[Any, ...]) -> Any:
+    """The same function as graphs, captured from this example; None if that cannot be had."""
     passes = passes_of(function)
-    if passes is None:
-        return None
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("error", TraceWarning)
-            return _captured(passes, args)
+            return _program(function.__wrapped__, args) if passes is None else _captured(passes, args)
     except Exception:  # the original's own errors too, on values that it does not take
         return None
 
