@@ -34,6 +34,7 @@ BODIES = {
     "parts in a branch": ("w = y.unbind(0)[1]; \n    if x.sum() > 0:\n        y.sqrt_()", "with history"),
     "a shape that changes": ("u.t_(); torch.add(z, z, out=z)", "leaves"),
     "converted to what it is": ("x *= u; u = x.float()", "example"),
+    "a view returned twice": ("u = w; x[x > 0] = 3", "other sizes"),
     "running sums": ("y.cumsum_(0)", "truths"),
 }  # fmt: skip
 

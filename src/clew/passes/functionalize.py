@@ -28,7 +28,7 @@ from clew.ir.node import Node
 from clew.ir.types import ArrayType
 from clew.passes.inline_modules import inline_layers
 from clew.passes.program import ProgramT, add_guards, graph_in, opened
-from clew.passes.storages import Inner, Storage, Storages
+from clew.passes.storages import Alias, Inner, Storage, Storages
 from clew.passes.views import gives_parts, inverted
 from clew.passes.writes import Write, fit, is_write, require_no_gradients
 
@@ -214,6 +214,8 @@ class _Rewriting:
         self.version: dict[Storage, int] = {}
         self.seen: dict[Node, tuple[int, Node]] = {}
         """For views: of which version of the storage which node shows the elements."""
+        self.kept: dict[Node, tuple[int, Node]] = {}
+        """For views that are returned or kept: of which version which node is returned instead."""
         self.views: dict[Node, Node] = {}
         last = [one for node in self.graph.nodes if _lets_go(node) for one in node.all_input_nodes]
         self.returned = Counter(storages.alias[one].storage for one in last if one in storages.alias)
@@ -361,8 +363,16 @@ class _Rewriting:
         if alias.is_same:
             return self._object(alias.of)
         if is_given or self.returned[alias.storage] > 1:
-            return self._again(node, self._object(alias.of))
+            return self._kept_view(node, alias)
         return self._value(node)
+
+    def _kept_view(self, node: Node, alias: Alias) -> Node:
+        """A view that is returned or kept, one for each of the original."""
+        known = self.kept.get(node)
+        if known is None or known[0] != self.version[alias.storage]:
+            assert alias.of is not None
+            known = self.kept[node] = self.version[alias.storage], self._again(node, self._object(alias.of))
+        return known[1]
 
     # ---- branches and loops ------------------------------------------------------------------------------------------
 
