@@ -97,12 +97,15 @@ def explore_paths(
         _check_paths(paths, findings, runs)
         return first.captured(runs)  # type: ignore[no-any-return]
     except Unaligned as found:
-        if findings.tracers is LibraryTracers.FOLLOWED and not found.is_of_modes:
+        is_left = paths is None or paths.has_left_tracers
+        if findings.tracers is LibraryTracers.FOLLOWED and not found.is_of_modes and not is_left:
             findings.tracers = LibraryTracers.LEFT
         else:
             findings.guarded.update(found.args)
         raise Restart from None
     finally:
+        if paths is not None and paths.has_left_tracers:
+            findings.tracers = LibraryTracers.LEFT
         for run in runs:
             run.state.forget()
 
@@ -115,7 +118,7 @@ def _check_paths(paths: Paths | None, findings: Findings, runs: list[Any]) -> No
     choices = runs[0].inputs.choices
     if choices is not None and choices.learn(run.inputs.choices for run in runs):
         raise Restart
-    if paths is not None and paths.lacks_path_of_tracer:
+    if paths is not None and paths.lacks_path_of_tracer and not paths.can_leave_tracers():
         findings.tracers = LibraryTracers.LEFT
         raise Restart
 
