@@ -81,7 +81,7 @@ def explore_paths(
     if paths is not None and paths.is_too_much:
         findings.looks_into_libraries = False
         raise Restart
-    if paths is not None and paths.is_too_much_with_tracers:
+    if paths is not None and paths.is_too_much_with_tracers and not paths.leave_tracers():
         findings.tracers = LibraryTracers.LEFT
         raise Restart
     runs = [first]

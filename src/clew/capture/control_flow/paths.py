@@ -434,7 +434,7 @@ class Paths:
         followed the other answer: the runs that are left are spared. Questions for modes come before all others, and
         those for tracers are known to be given up only when all ways were tried."""
         question, segment = self.way.trail[len(self.way.answers) - 1].question, self.way.segment
-        asked = questions(self._first)
+        asked = [one for one in questions(self._first) if not one.is_left]
         if question is None or not question.aligns or question.is_of_tracers or not segment.ends:
             return
         if not question.is_of_modes and any(one.is_of_modes or one.is_of_tracers for one in asked):
@@ -465,6 +465,8 @@ class Paths:
                 question = segment.question
                 for chosen in (True, False) if question is not None else ():
                     assert question is not None
+                    if question.is_left and chosen is not question.answer:
+                        continue
                     if chosen in question.sides:
                         following.append((question.sides[chosen], (*answers, chosen)))
                     else:
@@ -475,7 +477,7 @@ class Paths:
     def lacks_path_of_tracer(self) -> bool:
         """Whether a library asks for tracers, and a path that follows was not recorded."""
         asked = [question for question in questions(self._first) if question.is_of_tracers]
-        return any(len(question.recorded()) < 2 for question in asked)
+        return any(question.is_left or len(question.recorded()) < 2 for question in asked)
 
     def is_from_outside(self, node: Node) -> bool:
         """Whether a node is a parameter that stands for a value which was there before the piece."""
@@ -532,16 +534,26 @@ class Paths:
         self._close(self._first, self.graph, unaligned)
         return unaligned
 
+    def leave_tracers(self) -> bool:
+        """Record no more paths on which a tracer is at work, if those that are left are what a capture without would
+        record."""
+        for question in self._asked_first() if self.keeps_without_tracers else ():
+            question.is_left = True
+        return self.keeps_without_tracers and bool(self._asked_first())
+
+    def _asked_first(self) -> list[Question]:
+        """The questions for tracers with which the program begins, as far as none is at work."""
+        way = self._first.first_way()
+        asked = [segment.question for segment in way if segment.question is not None]
+        return list(itertools.takewhile(lambda question: question.is_of_tracers, asked))
+
     def can_leave_tracers(self) -> bool:
         """Whether the program begins with questions for tracers, and all that it does without them was recorded."""
-        question: Question | None = self._first.question
-        answers: tuple[bool, ...] = ()
-        while question is not None and question.is_of_tracers:
-            answers = (*answers, question.answer)
-            side = question.sides.get(question.answer)
-            question = None if side is None else side.question
-        is_open = any(path[: len(answers)] == answers for path in self.open_paths())
-        return bool(answers) and question is not None and self.keeps_without_tracers and not is_open
+        asked = self._asked_first()
+        if not asked or not self.keeps_without_tracers or asked[-1].sides[asked[-1].answer].question is None:
+            return False
+        answers = tuple(question.answer for question in asked)
+        return not any(path[: len(answers)] == answers for path in self.open_paths())
 
     @property
     def has_left_tracers(self) -> bool:

@@ -10,6 +10,7 @@ makes the calls of its run in their order; what only asks may be asked earlier.
 from __future__ import annotations
 
 import copy
+import itertools
 import operator
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -101,6 +102,8 @@ class Question:
         """Whether what follows must not be written twice, since a library asks in a large program."""
         self.is_of_modes = False
         self.is_of_tracers = False
+        self.is_left = False
+        """Whether no further path with the other answer is recorded: what a tracer does is left out."""
         self.is_at_entrance = False
         """Whether it is about the kind of an argument, and asked before the program runs."""
 
@@ -147,6 +150,8 @@ class PathsWithoutTracers:
             asked = [node for segment in _all_segments(other) for node in segment.nodes]
             self._under_tracers += [node for node in asked if node.graph is graph]
         self._copy = self._copied(self.last)
+        self._latest = self._tracer
+        self._placed: set[Node] = set()
         self.is_used = False
 
     def _known(self, node: Node) -> Node:
@@ -173,7 +178,8 @@ class PathsWithoutTracers:
             self._graph.erase_node(node)
         written = self._written()
         of_rest = [written.get(node, node) for node in self._copy.nodes]
-        first.nodes = [*(node for node in first.nodes if node is not self._tracer), *of_rest]
+        of_checks = [written[node] for node in self._added() if node in written]
+        first.nodes = [*of_checks, *(node for node in first.nodes if node is not self._tracer), *of_rest]
         self._graph.erase_node(self._tracer)
         first.question = self._copy.question
         for question in questions(first):
@@ -186,21 +192,50 @@ class PathsWithoutTracers:
     def _written(self) -> dict[Node, Node]:
         """Write what follows the questions, in the order in which the program did it; gives what stands for each node
         of the copy."""
-        body, latest = self._copy.body, self._tracer
+        body, self._latest = self._copy.body, self._tracer
         assert body is not None
+        self._placed = set(itertools.takewhile(lambda node: node is not self._tracer, self._graph.nodes))
         known = {parameter: node for node, parameter in body.free.items()}
         done = [node for node in self._copy.nodes if not node._erased]
         places = {node: place for place, node in enumerate(done)}
         start = 0
-        for node in [node for node in body.graph.nodes if node not in known]:
+        for node in self._own_nodes():
             end = places.get(node, start)
-            for fact in done[start:end]:
-                latest.append(fact)
-                latest = fact
+            for fact in (*done[start:end], *(known[used] for used in node.all_input_nodes)):
+                self._place(fact)
             start = max(start, end + (node in places))
-            with self._graph.inserting_after(latest):
-                latest = known[node] = self._graph.node_copy(node, known.__getitem__)
+            with self._graph.inserting_after(self._latest):
+                self._latest = known[node] = self._graph.node_copy(node, known.__getitem__)
+            self._placed.add(self._latest)
+        for fact in done[start:]:
+            self._place(fact)
         return known
+
+    def _own_nodes(self) -> list[Node]:
+        """The nodes that follow the questions, without checks of what a call has given that others use anyway."""
+        own = self._copy.body
+        assert own is not None
+        sides = [side.body for one in questions(self._copy) for side in one.sides.values()]
+        used = {node for body in sides if body is not None for node in body.free}
+        needless = {node for node in self._added() if is_fact(node) and node.args[0] in used}
+        needless |= {node for one in needless for node in one.users}
+        parameters = set(own.free.values())
+        return [node for node in own.graph.nodes if node not in parameters and node not in needless]
+
+    def _added(self) -> list[Node]:
+        """The checks that were added when a run was over: what a call has given has so many axes."""
+        assert self._copy.body is not None
+        recorded = {node for segment in _all_segments(self._copy) for node in segment.nodes}
+        return [node for node in self._copy.body.graph.nodes if node.op != "placeholder" and node not in recorded]
+
+    def _place(self, fact: Node) -> None:
+        """Let what is asked of values from before the questions, and what it needs, stand before what comes next."""
+        if fact not in self._placed:
+            for used in fact.all_input_nodes:
+                self._place(used)
+            self._latest.append(fact)
+            self._latest = fact
+            self._placed.add(fact)
 
     def _clean(self, first: Segment, names: dict[Node, str]) -> None:
         """Drop what was asked under tracers alone, and name all in order: what was dropped has had names."""

@@ -419,18 +419,23 @@ class _Arrays:
         self._names: list[str] = []
         self._parts: list[Any] = []
         """How many attributes each had, and the names and values of all, one array after the other."""
+        self._classes: list[tuple[type, dict[str, Any]]] = []
+        """Classes that pass for arrays, with what they held."""
 
     def copy(self) -> _Arrays:
         """The same, to be added to."""
         made = _Arrays()
         made._without, made._with = self._without.copy(), self._with.copy()
         made._lengths, made._names, made._parts = self._lengths.copy(), self._names.copy(), self._parts.copy()
+        made._classes = self._classes.copy()
         return made
 
     def add(self, array: Any) -> None:
         """Keep the attributes of an array; a proxy has none, and that of what it stands for is not asked."""
         attributes = look_up(array, "__dict__")
-        if attributes:
+        if isinstance(array, type):
+            self._classes.append((array, dict(attributes)))
+        elif attributes:
             self._with.append(array)
             self._lengths.append(len(attributes))
             self._names += attributes
@@ -440,7 +445,8 @@ class _Arrays:
 
     def are_as_before(self) -> bool:
         """Whether all have the attributes that they had."""
-        return not any(dicts_of(self._without)) and self._hold_the_same()
+        is_same = not any(dicts_of(self._without)) and self._hold_the_same()
+        return is_same and all(_has(kind, held) for kind, held in self._classes)
 
     def _hold_the_same(self) -> bool:
         """Whether those with attributes have the very same, in their order."""
@@ -461,6 +467,9 @@ class _Arrays:
             now = object.__getattribute__(array, "__dict__")
             now.clear()
             now.update(attributes)
+        for kind, attributes in self._classes:
+            if not _has(kind, attributes):
+                _put_back(kind, attributes)
 
 
 class _Code:
