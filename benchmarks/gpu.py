@@ -1,4 +1,4 @@
-"""Back ends on real models: ``python -m benchmarks.gpu [--models M ...] [--ways W ...] [--small] [--markdown]``.
+"""Back ends on real models: ``python -m benchmarks.gpu [--models M ...] [--ways W ...] [--together] [--markdown]``.
 
 Each model is called as it is, by torch's own means (a CUDA graph, ``torch.compile``) and by those of ``clew.compile``,
 each in a process of its own with empty caches of compilers. The table tells the seconds until the first result is
@@ -22,7 +22,9 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -224,7 +226,27 @@ def _results(program: Any, call: Call, *inputs: tuple[torch.Tensor, ...]) -> lis
     return [call(*given).float().clone() for given in inputs]
 
 
-def measure(model: str, way: str, small: bool, calls: int) -> dict[str, float]:
+class Turns:
+    """Several processes that work side by side, and then one after the other; a folder tells how far each is."""
+
+    def __init__(self, folder: str, turn: int, processes: int) -> None:
+        self.folder, self.turn, self.processes = Path(folder), turn, processes
+
+    def wait(self) -> None:
+        """This process is ready for its turn; wait until all are, and those before it are done."""
+        (self.folder / f"ready{self.turn}").touch()
+        while len([*self.folder.glob("ready*")]) < self.processes:
+            time.sleep(0.1)
+        while not all((self.folder / f"done{turn}").exists() for turn in range(self.turn)):
+            time.sleep(0.02)
+
+    def end(self) -> None:
+        """The turn is over, or this process has failed before."""
+        (self.folder / f"ready{self.turn}").touch()
+        (self.folder / f"done{self.turn}").touch()
+
+
+def measure(model: str, way: str, small: bool, calls: int, turns: Turns | None) -> dict[str, float]:
     """One way for one model."""
     torch.manual_seed(0)
     program, args, others = MODELS[model](small)
@@ -236,12 +258,15 @@ def measure(model: str, way: str, small: bool, calls: int) -> dict[str, float]:
     found = _results(program, call, args, others)
     difference = max((a - b).abs().max().item() for a, b in zip(found, expected, strict=True))
     gc.collect()
+    if turns is not None:
+        turns.wait()
     return {"made": made, "first": first, "call": _call_time(call, args, calls), "difference": difference}
 
 
-def _apart(model: str, way: str, chosen: argparse.Namespace) -> dict[str, Any]:
+def _apart(model: str, way: str, chosen: argparse.Namespace, turns: Sequence[str] = ()) -> dict[str, Any]:
     """The same in a process of its own, whose compilers find no caches."""
     command = [sys.executable, "-m", "benchmarks.gpu", "--one", model, way, "--calls", str(chosen.calls)]
+    command += ["--turns", *turns] if turns else []
     with tempfile.TemporaryDirectory() as caches:
         environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": caches, "TRITON_CACHE_DIR": f"{caches}/triton"}
         done = subprocess.run(
@@ -256,13 +281,27 @@ def _apart(model: str, way: str, chosen: argparse.Namespace) -> dict[str, Any]:
 
 def _measured(chosen: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     """The rows of the table, as they are ready."""
-    for model, way in track([(model, way) for model in chosen.models for way in chosen.ways], "measuring"):
-        found = _apart(model, way, chosen)
+    for model, way, found in track(_found(chosen), "measuring", total=len(chosen.models) * len(chosen.ways)):
         if "error" in found:
             yield model, way, "-", "-", "-", found["error"]
             continue
         times = (f"{found['made']:.2f}", f"{found['first']:.2f}", f"{found['call'] * 1e6:.0f}")
         yield model, way, *times, f"{found['difference']:.1e}"
+
+
+def _found(chosen: argparse.Namespace) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    pairs = [(model, way) for model in chosen.models for way in chosen.ways]
+    if not chosen.together:
+        for model, way in pairs:
+            yield model, way, _apart(model, way, chosen)
+        return
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(len(pairs)) as pool:
+        waiting = [
+            pool.submit(_apart, model, way, chosen, (folder, str(turn), str(len(pairs))))
+            for turn, (model, way) in enumerate(pairs)
+        ]
+        for (model, way), one in zip(pairs, waiting, strict=True):
+            yield model, way, one.result()
 
 
 def _show(title: str, rows: Iterator[tuple[str, ...]], markdown: bool) -> None:
@@ -290,12 +329,19 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=50, help="calls in each of five rounds")
     parser.add_argument("--small", action="store_true", help="narrow models")
     parser.add_argument("--markdown", action="store_true", help="the table as one of a page")
+    parser.add_argument("--together", action="store_true", help="make all side by side, then time one after the other")
+    parser.add_argument("--turns", nargs=3, metavar=("FOLDER", "TURN", "PROCESSES"), help=argparse.SUPPRESS)
     parser.add_argument("--one", nargs=2, metavar=("MODEL", "WAY"), help="measure one in this process, as JSON")
     chosen = parser.parse_args()
     if chosen.one:
         warnings.simplefilter("ignore")
-        with torch.no_grad():
-            print(json.dumps(measure(*chosen.one, chosen.small, chosen.calls)))
+        turns = Turns(chosen.turns[0], *map(int, chosen.turns[1:])) if chosen.turns else None
+        try:
+            with torch.no_grad():
+                print(json.dumps(measure(*chosen.one, chosen.small, chosen.calls, turns)))
+        finally:
+            if turns is not None:
+                turns.end()
         return
     where = torch.cuda.get_device_name() + ", float16" if ON_GPU else f"CPU, {torch.get_num_threads()} threads, float32"
     _show(f"{where}, torch {torch.__version__}", _measured(chosen), chosen.markdown)

@@ -1,8 +1,8 @@
 """ONNX beside torch's own exporter: ``python -m benchmarks.onnx [--step N]``.
 
-Each architecture of transformers that runs is captured and written by ``clew.to_onnx``, which lets onnxruntime run the
-file on the example; and the original is written by ``torch.onnx.export``, whose file is run on the example, too. Each
-outcome is appended to a results file at once, and a second run goes on where the first one stopped.
+Each architecture of transformers that runs is captured as exporters see it, and written by ``clew.to_onnx``, which lets
+onnxruntime run the file on the example; and the original is written by ``torch.onnx.export``, whose file is run on the
+example, too. Each outcome is appended to a results file at once, and a second run goes on where the first one stopped.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def _judged(way: str, write: Callable[[], str], seconds: int) -> dict[str, Any]:
 
 
 def _by_clew(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], path: str) -> str:
-    captured = clew.trace(model, args, kwargs)
+    with clew.exporting():
+        captured = clew.trace(model, args, kwargs)
     written = clew.to_onnx(captured, path, args, kwargs)
     return "equal" if written.checked else "written"
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from clew.backends.compile import compile
     from clew.backends.registry import Backend
     from clew.frameworks.torch.functional_writes import fitted, with_item
+    from clew.frameworks.torch.tracing_tools import exporting
     from clew.io.bundle.files import load, save
     from clew.io.decompose import decompose
     from clew.io.exported import from_exported
@@ -141,6 +142,7 @@ _LATE = {
     "Report": "clew.tools.report",
     "report": "clew.tools.report",
     "split": "clew.tools.split",
+    "exporting": "clew.frameworks.torch.tracing_tools",
     "to_onnx": "clew.io.onnx",
     "load": "clew.io.bundle.files",
     "save": "clew.io.bundle.files",
@@ -206,6 +208,7 @@ __all__ = [
     "difference",
     "explain",
     "explain_match",
+    "exporting",
     "extract",
     "feature_extractor",
     "find_nan",

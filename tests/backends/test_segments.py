@@ -330,6 +330,27 @@ def test_functions_of_the_user_are_islands() -> None:
     assert len(segments(made)) == 2
 
 
+def test_what_passes_put_in_is_compiled() -> None:
+    """A rotary embedding that was recognised, and a write that became a function, are no islands."""
+
+    def turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        halves = torch.cat((-x[..., 2:], x[..., :2]), dim=-1)
+        return x * cos + halves * sin
+
+    def written(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        y[0] = 1.0
+        return y.sum(-1)
+
+    for fn, args, change in ((turned, (X, X.cos(), X.sin()), clew.recognize), (written, (X,), clew.functionalize)):
+        changed = change(clew.trace(fn, args))
+        homes = {(getattr(node.target, "__module__", None) or "").split(".")[0] for node in changed.graph.nodes}
+        assert "clew" in homes
+        made = clew.compile(changed, Aot())
+        torch.testing.assert_close(made(*args), fn(*args))
+        assert len(segments(made)) == 1 and not segments(made)[0].islands
+
+
 def test_an_error_of_the_back_end() -> None:
     class Failing(Aot):
         def compiled(self, *args: Any) -> Any:

@@ -114,6 +114,56 @@ def test_what_it_assumes_is_in_the_file(tmp_path: Path) -> None:
     assert clew.to_onnx(clew.trace(program, (X,)), tmp_path / "program.onnx", (X,)).checked
 
 
+def test_guards_on_ranks_dtypes_and_sizes_are_settled(tmp_path: Path) -> None:
+    """Only an answer that data gives is refused; one that sizes give is a condition that the file tells."""
+
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        both = torch.cat([x, y])
+        first, second = both.split(2, -1)
+        if both.dtype == torch.float32 and both.ndim == 2 and not torch.is_autocast_enabled("cpu"):
+            return first + second
+        return both
+
+    y = torch.rand(2, 4)
+    captured = clew.trace(program, (X, y), control_flow="guard")
+    assert any(node.target is clew.guard for node in captured.graph.nodes)
+    found = clew.to_onnx(captured, tmp_path / "program.onnx", (X, y))
+    assert found.checked and set(found.sizes) == {"x_0", "y_0"}
+
+    def longer(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        both = torch.cat([x, y])
+        return both * 2 if both.shape[0] > 5 else both
+
+    found = clew.to_onnx(clew.trace(longer, (X, y)), tmp_path / "longer.onnx", (X, y))
+    assert found.checked and {"x_0", "y_0"} <= set(found.sizes)
+    found = clew.to_onnx(clew.trace(longer, (X, y), control_flow="guard"), tmp_path / "longer.onnx", (X, y))
+    assert found.checked and "(x.shape[0] + y.shape[0]) <= 5" in found.assumed
+
+
+def test_arguments_that_are_one_array_are_told(tmp_path: Path) -> None:
+    found = clew.to_onnx(clew.trace(lambda x, y: x - y * 2, (X, X)), tmp_path / "program.onnx", (X, X))
+    assert "x is y" in found.assumed
+
+
+def test_a_branch_on_a_size_whose_sides_give_other_things_is_settled(tmp_path: Path) -> None:
+    def program(x: torch.Tensor) -> Any:
+        return (x, None) if x.shape[0] < 10 else (x, x + 1)
+
+    found = clew.to_onnx(clew.trace(program, (X,)), tmp_path / "program.onnx", (X,))
+    assert found.checked and "If" not in ops(found.path) and "x_0 < 10" in found.assumed
+
+
+def test_products_of_groups_of_rows(tmp_path: Path) -> None:
+    """The experts of a mixture: rows lie group by group, and each group has its matrix; one of them is empty."""
+
+    def program(rows: torch.Tensor, matrices: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.grouped_mm(rows, matrices, offs=offs)
+
+    ends = torch.tensor([2, 2, 6], dtype=torch.int32)
+    args = torch.rand(6, 4), torch.rand(3, 4, 8), ends
+    written(program, tmp_path, *args, calls=[(torch.rand(8, 4), torch.rand(3, 4, 8), ends + 2)])
+
+
 def test_refusals(tmp_path: Path) -> None:
     class Counting(torch.nn.Module):
         calls = 0

@@ -2,8 +2,8 @@
 
 A root and the paths that the nodes of a segment name come in; out come, at each call, the tensors at these paths and in
 the layers that the segment calls, and the plain settings of these layers. They are read out of the dicts of the modules
-by a function that is written for them. It gives None where a layer has hooks, and fails where a module is not the one
-that was found: then it is made anew. Importing this file imports torch.
+by a function that is written for them. It gives None where a layer has hooks, and fails where a module, or a setting of
+a layer, is not the one that was found: then it is made anew. Importing this file imports torch.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Attributes:
         """The attributes that are no tensors; they come first among the settings."""
         self._known: dict[str, Any] = {}
         self._dicts: dict[int, str] = {}
-        self._tests: list[str] = []
+        self._tests: dict[str, None] = {}
         self._made = self._make()
 
     def read(self, root: Any) -> Reading | None:
@@ -80,7 +80,7 @@ class Attributes:
             return None
         try:
             found: Reading | None = self._made()
-        except (KeyError, AttributeError):
+        except Exception:  # of what values of other classes say to a comparison, too
             raise Moved from None
         return found
 
@@ -89,7 +89,8 @@ class Attributes:
     def _make(self) -> Callable[[], Reading | None]:
         tensors: list[str] = []
         plain: list[str] = []
-        settings: list[str] = []
+        settings: list[Any] = []
+        hooks: list[Any] = []
         for path in self.paths:
             self._way(path.rpartition(".")[0])
             table, name = holder_of(self.root, path) or ({}, path)
@@ -100,18 +101,17 @@ class Attributes:
             else:
                 plain.append(text)
                 self.plain_paths.append(path)
-        listening = []
         for path, layer in self.layers.items():
             self._way(path)
             for inner, module in layer.named_modules():
                 self._inside(module)
-                listening += [f"{self._name(vars(module))}[{one!r}]" for one in HOOKS]
                 tensors += self._tensors(path, inner, module)
                 settings += self._settings(module)
-        lines = [f"    if {' or '.join(self._tests)}: raise KeyError"] if self._tests else []
-        lines += [f"    if {' or '.join(listening)}: return None"] if listening else []
-        text = "\n".join([*lines, f"    return [{', '.join(tensors)}], [{', '.join([*plain, *settings])}]"])
-        names = dict(self._known)
+                hooks += [vars(module)[one] for one in HOOKS]
+        lines = ["    if any(hooks): return None"] if hooks else []
+        lines += [f"    if {' or '.join(self._tests)}: raise KeyError"] if self._tests else []
+        text = "\n".join([*lines, f"    return [{', '.join(tensors)}], [{', '.join([*plain, 'settings'])}]"])
+        names = {**self._known, "settings": settings, "hooks": hooks}
         exec(compile(f"def read():\n{text}\n", _FILE, "exec", dont_inherit=True), names)
         made: Callable[[], Reading | None] = names["read"]
         return made
@@ -130,14 +130,20 @@ class Attributes:
             found = child
 
     def _inside(self, module: torch.nn.Module) -> None:
+        """Test that a layer has the attributes and the parts that were found."""
+        table = self._name(vars(module))
+        self._known[f"{table}_"] = dict(vars(module))
+        self._tests[f"{table} != {table}_"] = None
         for name, child in module._modules.items():
             if child is not None:
                 self._part(module, name, child)
+        for kind in ("_parameters", "_buffers"):
+            for name in [name for name, value in vars(module)[kind].items() if value is None]:
+                self._tests[f"{table}[{kind!r}][{name!r}] is not None"] = None
 
     def _part(self, holder: Any, name: str, child: Any) -> None:
         test = f"{self._name(vars(holder))}['_modules'][{name!r}].__dict__ is not {self._name(vars(child))}"
-        if test not in self._tests:
-            self._tests.append(test)
+        self._tests[test] = None
 
     def _tensors(self, path: str, inner: str, module: torch.nn.Module) -> Iterator[str]:
         for kind in ("_parameters", "_buffers"):
@@ -147,10 +153,9 @@ class Attributes:
                     self.names.append((path, f"{inner}.{name}" if inner else name))
                     yield text
 
-    def _settings(self, module: torch.nn.Module) -> Iterator[str]:
-        for name in vars(module):
-            if not name.startswith("_") and not isinstance(vars(module)[name], torch.Tensor):
-                yield f"{self._name(vars(module))}[{name!r}]"
+    def _settings(self, module: torch.nn.Module) -> Iterator[Any]:
+        for name, value in vars(module).items():
+            if not name.startswith("_") and not isinstance(value, torch.Tensor):
+                yield value
         for kind in ("_parameters", "_buffers"):
-            for name in [name for name, value in vars(module)[kind].items() if value is None]:
-                yield f"{self._name(vars(module))}[{kind!r}][{name!r}] is None"
+            yield from (value is None for value in vars(module)[kind].values())

@@ -24,7 +24,8 @@ from clew.ir.node import Node
 from clew.ir.types import ArrayType
 
 _PACKAGES = frozenset(("torch", "operator", "_operator", "builtins", "math"))
-_CLEWS = frozenset(("choose",))
+_CLEWS = frozenset(("choose", "rotary_embedding", "with_item", "fitted"))
+"""Clew's own functions that are made of torch's."""
 _METHODS = frozenset(
     "backward register_hook retain_grad requires_grad_ detach_ set_ resize_ numpy item tolist data_ptr untyped_storage "
     "storage share_memory_ pin_memory nonzero unique masked_select __enter__ __exit__ apply_ map_".split()

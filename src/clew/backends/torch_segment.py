@@ -369,6 +369,8 @@ class _TensorTests:
     def __init__(self, tensors: list[torch.Tensor], sizes: list[Any], strides: list[Any], writes: bool) -> None:
         self.same = _same(tensors)
         self.memory = _memory(tensors) if writes else None
+        self.pointers = [tensor.data_ptr() for tensor in tensors] if writes else None
+        """Where tensors began when they were last found to share memory as they should."""
         once = [place for place, first in enumerate(self.same) if place == first]
         self.once = None if len(once) == len(tensors) else once
         self.test = torch._C._dynamo.guards.TensorGuards(
@@ -378,11 +380,20 @@ class _TensorTests:
         )
 
     def check(self, *tensors: Any) -> bool:
-        if self.memory is not None and _memory(tensors) != self.memory:
-            return False
         if self.once is None:
-            return bool(self.test.check(*tensors))  # which is false where two are one
-        return _same(tensors) == self.same and bool(self.test.check(*[tensors[place] for place in self.once]))
+            fits = bool(self.test.check(*tensors))  # which is false where two are one
+        else:
+            fits = _same(tensors) == self.same and bool(self.test.check(*[tensors[place] for place in self.once]))
+        return fits and (self.memory is None or self._shares_memory_as_before(tensors))
+
+    def _shares_memory_as_before(self, tensors: Sequence[torch.Tensor]) -> bool:
+        pointers = [tensor.data_ptr() for tensor in tensors]
+        if pointers == self.pointers:
+            return True
+        if _memory(tensors) != self.memory:
+            return False
+        self.pointers = pointers
+        return True
 
 
 def _same(tensors: Sequence[Any]) -> list[int]:
@@ -391,15 +402,13 @@ def _same(tensors: Sequence[Any]) -> list[int]:
     return [first.setdefault(id(tensor), place) for place, tensor in enumerate(tensors)]
 
 
-def _memory(tensors: Sequence[Any]) -> list[tuple[int, int]] | None:
+def _memory(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
     """For each tensor that shares its memory: with which first one, and its place in it."""
-    if not all(isinstance(tensor, torch.Tensor) for tensor in tensors):
-        return None
     groups: dict[int, list[int]] = {}
     for place, tensor in enumerate(tensors):
         groups.setdefault(tensor.untyped_storage()._cdata, []).append(place)
     shared = [group for group in groups.values() if len(group) > 1]
-    return [(group[0], tensors[place].storage_offset()) for group in shared for place in group]
+    return [(group[0], int(tensors[place].storage_offset())) for group in shared for place in group]
 
 
 def _conditions(

@@ -14,11 +14,12 @@ import contextlib
 import copy
 import importlib
 import importlib.util
+import operator
 import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.utils.stateless import _reparametrize_module
@@ -29,8 +30,9 @@ from clew.ir.arguments import all_nodes
 from clew.ir.control_flow import cond, for_loop, while_loop
 from clew.ir.effects import is_impure, resolve, sets_state
 from clew.ir.graph import Graph
-from clew.ir.guards import is_guard
+from clew.ir.guards import Guard, guard_of, is_guard
 from clew.ir.interpreter import Interpreter
+from clew.ir.node import Node
 from clew.passes.program import graph_in, opened
 from clew.passes.remove_prints import remove_prints
 
@@ -41,6 +43,8 @@ _RANDOM = frozenset(
     "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Bernoulli Multinomial Dropout".split()
 )
 """A dropout is there only if it drops something."""
+_TOLD = ("size", "mode", "structure", "computed")
+"""The kinds of guards that a file says it assumes: it has no inputs for what the others are about."""
 _AUTO = torch.export.Dim.AUTO
 
 
@@ -81,8 +85,8 @@ def to_onnx(
             )
     graph = graph_in(captured)
     _check_given(captured, os.fspath(path))
-    _refuse(graph, unchecked)
-    program = _Program(captured, _without_guards(graph), *_example(captured, args, kwargs))
+    _refuse_state(graph)
+    program = _Program(captured, _without_prints(graph), unchecked, *_example(captured, args, kwargs))
     made = _exported(program, opset)
     model = made.model
     drawn = sorted({node.op_type for node in model.graph.all_nodes()} & _RANDOM)
@@ -94,7 +98,7 @@ def to_onnx(
         )
     free, named = _rename_sizes(model, program.names)
     sizes = tuple(dict.fromkeys(free.values()))
-    assumed = tuple(str(one) for one in graph.guards.entry if one.kind in ("size", "mode", "computed"))
+    assumed = tuple(str(one) for one in graph.guards.entry if one.kind in _TOLD)
     assumed += tuple(map(named, program.noted.conditions))
     model.metadata_props["clew.assumes"] = "\n".join(assumed)
     held = [value.const_value for value in model.graph.initializers.values()]
@@ -127,43 +131,52 @@ def _exported(program: _Program, opset: int | None) -> Any:
     except InteropError:
         raise
     except Exception as error:  # torch's exporter has errors of many classes
+        refused = _refusal_behind(error)
+        if refused is not None:
+            raise refused from None
         raise InteropError(
             f"torch's exporter cannot write the program: {type(error).__name__}: {str(error).strip().splitlines()[0]}",
             why="it makes all sizes and plain numbers symbols, and runs no kernel",
-            fixes=("compute what it needs outside of the program, and pass it as an argument",),
+            fixes=(
+                "if a library asks for data, capture it as exporters do, under clew.exporting()",
+                "compute what it needs outside of the program, and pass it as an argument",
+            ),
         ) from error
+
+
+def _refusal_behind(error: BaseException | None) -> InteropError | None:
+    """Our own error that torch's exporter has wrapped into one of its own, if it has."""
+    while error is not None and not isinstance(error, InteropError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 # ---- what cannot be written ------------------------------------------------------------------------------------------
 
 
-def _refuse(graph: Graph, unchecked: bool) -> None:
+def _refuse_state(graph: Graph) -> None:
     for node in all_nodes(graph):
-        where = "" if node.source is None else node.source.describe()
         if node.op == "call_function" and sets_state(node.target):
             raise InteropError(
                 "the program changes state besides its arguments, which a file of ONNX does not have",
-                where=where,
+                where=_where(node),
                 fixes=("take the state as an argument and return the new one",),
             )
-        if is_guard(node) and not unchecked:
-            raise InteropError(
-                f"the program relies on a value that it computes: {node.args[0]}",
-                where=where,
-                why="ONNX cannot raise an error that depends on data",
-                fixes=("leave such guards out: to_onnx(..., unchecked=True)", "capture with clew.trace's default"),
-            )
 
 
-def _without_guards(graph: Graph) -> Graph:
-    """A copy without guards on computed values, without prints, and without what only they look at."""
+def _where(node: Node) -> str:
+    return "" if node.source is None else node.source.describe()
+
+
+def _without_prints(graph: Graph) -> Graph:
+    """A copy without prints, and without what only they look at."""
     made = copy.deepcopy(graph)
     made.owning_module = graph.owning_module
     remove_prints(made)
     with opened(made) as graphs:
         for one in graphs:
             for node in reversed(list(one.nodes)):
-                if is_guard(node) or (not node.users and not is_impure(node)):
+                if not node.users and not is_impure(node):
                     one.erase_node(node)
     return made
 
@@ -201,18 +214,21 @@ class _Program(torch.nn.Module):
     owner: Any
     captured: Any
     program: Graph
+    unchecked: bool
     noted: _Noted
     leaves: list[Any]
     places: list[int]
     call: tuple[Any, ...]
     names: list[str]
 
-    def __init__(self, captured: Any, graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, captured: Any, graph: Graph, unchecked: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         super().__init__()
         root = graph.owning_module
         self.root = getattr(root, "_self", root)
         vars(self)["owner"] = root  # its tensors are those of the root above, or constants
-        vars(self).update(captured=captured, program=graph, noted=_Noted())
+        vars(self).update(captured=captured, program=graph, unchecked=unchecked, noted=_Noted())
         args, kwargs = _widened(captured, args, kwargs)
         bound = captured._entered()[0].bind(*args, **kwargs)
         bound.apply_defaults()
@@ -229,7 +245,7 @@ class _Program(torch.nn.Module):
         leaves = list(self.leaves)
         for place, value in zip(self.places, given, strict=True):
             leaves[place] = value
-        result = _Exporting(self.owner, graph=self.program).run(*tree.unflatten(leaves, self.structure))
+        result = _Exporting(self.owner, self.program, self.unchecked).run(*tree.unflatten(leaves, self.structure))
         self.noted.outputs = tuple(_output_names(result))
         return [leaf for leaf in tree.flatten(_plain(result))[0] if isinstance(leaf, (torch.Tensor, torch.SymInt))]
 
@@ -310,14 +326,67 @@ def _output_names(result: Any) -> list[str]:
     return names
 
 
-class _Exporting(Interpreter):
-    """Runs a graph so that torch's exporter sees its branches and loops; guards were looked at before."""
+class _OfData:
+    """In the place of a value that depends on data and that only guards look at."""
 
-    def __init__(self, module: Any, graph: Graph) -> None:
+
+_OF_DATA = _OfData()
+_PLAIN_OF_DATA = (bool, int, float, complex, operator.index, "item", "tolist")
+"""What makes a plain value of a tensor's data."""
+_ASKING_VALUES = ("equals", "either")
+"""The tests of guards that ask what a value is; others ask about its kind."""
+_SETTLED = {torch.SymBool: bool, torch.SymInt: int, torch.SymFloat: float}
+
+
+class _Exporting(Interpreter):
+    """Runs a graph so that torch's exporter sees its branches and loops.
+
+    The guards of the entrance were looked at before. Those on computed values are looked at here: what ranks, dtypes
+    and modes answer is settled for the file, an answer that sizes give becomes a condition on them, which torch's
+    exporter notes, and one that data gives is refused, or left out.
+    """
+
+    def __init__(self, module: Any, graph: Graph, unchecked: bool) -> None:
         super().__init__(module, graph=graph)
+        self.unchecked = unchecked
         self.attributes: dict[str, Any] = {}
         self.layers: dict[str, Any] = {}
         self.extra_traceback = False
+        self._for_guards = _used_by_guards_alone(graph)
+
+    def run_node(self, n: Node) -> Any:
+        if is_guard(n):
+            return self._look_at(n)
+        if n in self._for_guards:
+            return self._for_a_guard(n)
+        return super().run_node(n)
+
+    def _for_a_guard(self, node: Node) -> Any:
+        """A value that only guards look at; what data decides is not asked for."""
+        args, kwargs = self.fetch_args_kwargs_from_env(node)
+        given = tree.flatten((args, kwargs))[0]
+        if any(one is _OF_DATA for one in given):
+            return _OF_DATA
+        if node.target in _PLAIN_OF_DATA and any(isinstance(one, torch.Tensor) for one in given):
+            return _OF_DATA
+        return super().run_node(node)
+
+    def _look_at(self, node: Node) -> None:
+        value = self.fetch_args_kwargs_from_env(node)[0][0]
+        found = guard_of(node)
+        is_of_data = value is _OF_DATA or (isinstance(value, torch.Tensor) and found.test in _ASKING_VALUES)
+        if self.unchecked or not (is_of_data or not _holds(found, value)):
+            return
+        raise InteropError(
+            f"the program relies on a value that it computes: {node.args[0]}",
+            where=_where(node),
+            why="ONNX cannot raise an error that depends on data",
+            fixes=(
+                "capture it as exporters do: with clew.exporting(): captured = clew.trace(...)",
+                "leave such guards out: to_onnx(..., unchecked=True)",
+                "capture with clew.trace's default",
+            ),
+        )
 
     def _check(self, guards: Any) -> None:
         """The file says what it assumes."""
@@ -326,10 +395,14 @@ class _Exporting(Interpreter):
         return self.attributes[target] if target in self.attributes else super().get_attr(target, args, kwargs)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if target is cond and isinstance(args[0], (torch.Tensor, torch.SymBool)):
+        if target is cond and isinstance(args[0], torch.Tensor):
             return self._branch(*args)
+        if target is cond and isinstance(args[0], torch.SymBool):
+            return self._branch_on_a_size(*args)
         if target is while_loop:
             return self._loop(*args, **kwargs)
+        if getattr(target, "__name__", "") in _GROUPED and args[0].dim() == 2 and args[1].dim() == 3:
+            return _grouped_product(*args, **kwargs)
         if target is for_loop and args and isinstance(args[0], range):
             return for_loop(*args, **kwargs)
         return super().call_function(target, args, kwargs)
@@ -338,30 +411,40 @@ class _Exporting(Interpreter):
         """A body, with what it reads of the root."""
         return _Body(self, graph, super().body(graph))
 
+    def _branch_on_a_size(self, pred: torch.SymBool, true: _Body, false: _Body, operands: Sequence[Any] = ()) -> Any:
+        """A branch of the file, or, where the sides give other things than each other or one of them cannot be written,
+        the side that the example takes: torch's exporter notes the condition, and the file says it."""
+        try:
+            return self._branch(pred, true, false, operands)
+        except Exception:  # torch's exporter has errors of many classes
+            return (true if bool(pred) else false)(*operands)
+
     def _branch(
         self, pred: torch.Tensor | torch.SymBool, true: _Body, false: _Body, operands: Sequence[Any] = ()
     ) -> Any:
         given = [*operands, *true.tensors(), *false.tensors()]
-        tensors = [place for place, value in enumerate(given) if isinstance(value, torch.Tensor)]
-        structures: list[Any] = []
+        passed = [place for place, value in enumerate(given) if isinstance(value, (torch.Tensor, torch.SymInt))]
+        forms: list[_Form] = []
 
         def side(body: _Body, start: int) -> Callable[..., Any]:
-            def run(*values: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            def run(*values: Any) -> tuple[torch.Tensor, ...]:
                 filled = list(given)
-                for place, value in zip(tensors, values, strict=True):
+                for place, value in zip(passed, values, strict=True):
                     filled[place] = value
                 count = len(body.tensors())
                 found = body.run(filled[: len(operands)], filled[start : start + count])
-                leaves, structure = tree.flatten(found)
-                structures.append(structure)
-                return tuple(_tensor(leaf) for leaf in leaves)
+                form, arrays = _form(found)
+                forms.append(form)
+                return arrays
 
             return run
 
         first = len(operands)
         sides = side(true, first), side(false, first + len(true.tensors()))
-        found = torch.ops.higher_order.cond(pred, *sides, tuple(given[place] for place in tensors))
-        return tree.unflatten(list(found), structures[0])
+        found = torch.ops.higher_order.cond(pred, *sides, tuple(given[place] for place in passed))
+        if any(form != forms[0] for form in forms):
+            raise InteropError("the sides of a branch give other things than each other, and ONNX has arrays alone")
+        return forms[0].filled(found)
 
     def _loop(
         self, test: _Body, body: _Body, carried: Sequence[Any], operands: Sequence[Any] = (), outputs: int = 0,
@@ -395,6 +478,63 @@ class _Exporting(Interpreter):
         )
 
 
+_GROUPED = frozenset({"grouped_mm", "_grouped_mm", "grouped_mm_fallback"})
+"""Torch's products of groups of rows, and the operator that transformers has registered for the same."""
+
+
+def _grouped_product(rows: torch.Tensor, matrices: torch.Tensor, offs: torch.Tensor, **options: Any) -> torch.Tensor:
+    """Each row times the matrix of its group, which ``offs`` ends. ONNX has no such operator: all products are made."""
+    given = sorted(name for name, value in options.items() if value is not None)
+    if given:
+        raise InteropError(f"grouped_mm with {', '.join(given)} has no form in ONNX")
+    numbers = torch.arange(rows.shape[0], device=rows.device)
+    groups = (numbers.unsqueeze(1) >= offs).sum(1).clamp(max=matrices.shape[0] - 1)
+    return torch.matmul(rows, matrices)[groups, numbers]
+
+
+class _Form(NamedTuple):
+    """What a side of a branch gives besides arrays."""
+
+    structure: Any
+    rest: tuple[tuple[int, Any], ...]
+    """The places of what is no array, with what is there: None, a dtype."""
+
+    def filled(self, arrays: Sequence[Any]) -> Any:
+        """The result, with these arrays."""
+        leaves = list(arrays)
+        for place, value in self.rest:
+            leaves.insert(place, value)
+        return tree.unflatten(leaves, self.structure)
+
+
+def _form(result: Any) -> tuple[_Form, tuple[torch.Tensor, ...]]:
+    leaves, structure = tree.flatten(result)
+    rest = tuple((place, leaf) for place, leaf in enumerate(leaves) if not isinstance(leaf, _ARRAYS))
+    return _Form(structure, rest), tuple(_tensor(leaf) for leaf in leaves if isinstance(leaf, _ARRAYS))
+
+
+_ARRAYS = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, bool, int, float, complex)
+"""What is an array when a branch gives it."""
+
+
+def _used_by_guards_alone(graph: Graph) -> set[Node]:
+    """What is computed only for guards on computed values."""
+    found: set[Node] = set()
+    for node in reversed(list(graph.nodes)):
+        is_wanted = node.op == "placeholder" or is_impure(node) or not node.users
+        if not is_wanted and all(user in found or is_guard(user) for user in node.users):
+            found.add(node)
+    return found
+
+
+def _holds(guard: Guard, value: Any) -> bool:
+    """Whether a guard holds; a symbol is what it stands for in the example, on which torch's exporter relies then."""
+    if guard.test in ("type", "array"):
+        of_array = isinstance(value, torch.Tensor) and issubclass(guard.expected, torch.Tensor)
+        return of_array or _SETTLED.get(type(value), type(value)) is guard.expected
+    return guard.holds(tree.tree_map(lambda leaf: _SETTLED.get(type(leaf), lambda one: one)(leaf), value))
+
+
 def _tensor(value: Any) -> torch.Tensor:
     """A value of its own, since branches and loops may not give back what they were given."""
     return value.clone() if isinstance(value, torch.Tensor) else torch.tensor(value)
@@ -425,7 +565,7 @@ class _Body:
 
     def run(self, values: Sequence[Any], read: Sequence[torch.Tensor]) -> Any:
         """What it gives, with these in the place of what it reads."""
-        inner = _Exporting(self.outer.module, self.graph)
+        inner = _Exporting(self.outer.module, self.graph, self.outer.unchecked)
         inner.attributes = {**self.outer.attributes, **dict(zip(self.paths, read, strict=False))}
         of_layers: dict[str, dict[str, torch.Tensor]] = {}
         for (path, name), tensor in zip(self.inside, read[len(self.paths) :], strict=True):

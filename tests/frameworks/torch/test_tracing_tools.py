@@ -246,6 +246,19 @@ def test_exported(library: ModuleType) -> None:
         torch.testing.assert_close(exported(*inputs), model(*inputs))
 
 
+def test_captured_as_exporters_see_it(library: ModuleType) -> None:
+    """Nothing is asked of the mask, the answer is the same for any mask, and nobody is told afterwards."""
+    model = library.Masked().eval()
+    with clew.exporting():
+        captured = clew.trace(model, _inputs("full"))
+        assert torch.compiler.is_exporting()
+    assert not torch.compiler.is_exporting() and not torch.compiler.is_compiling()
+    assert not any(node.target is cond or node.target is clew.guard for node in all_nodes(captured.graph))
+    for kind in ("full", "padded"):
+        inputs = _inputs(kind)
+        torch.testing.assert_close(captured(*inputs), model(*inputs))
+
+
 @pytest.mark.parametrize("name", ["Masked", "ByTool"])
 def test_traced(library: ModuleType, name: str) -> None:
     model, captured = _made(library, name)

@@ -237,6 +237,9 @@ class Run(ExampleRun):
             return None
         if self.settings.dynamic and not is_library and not self.findings.tells_tensors_apart:
             self.inputs.examples = list(examples)
+        asks_orders = self.settings.dynamic and self.findings.asks_orders and not is_library
+        self.inputs.key_orders.may_ask = asks_orders
+        self.inputs.key_orders.is_unseen = self.findings.sees_no_order
         asked = self.inputs.asked = asks(target, self.surroundings.functions, self._is_of_torch)
         return Choices(self.inputs, asked, self.findings, self.settings.static, self.settings.dynamic)
 
@@ -270,7 +273,6 @@ class Run(ExampleRun):
         is_island = isinstance(error, CannotFollow) and not self.settings.refuses_opaque
         if is_island and find_island(error, self.fn, self.findings.module_paths, self.islands) is not None:
             return
-        self.raised = False
         self.findings.with_arrays = error
         self.findings.follows_arrays = packages.leave()
         raise Restart

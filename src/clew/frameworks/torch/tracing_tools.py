@@ -6,9 +6,10 @@ is asked for streams; no stream is recorded before CUDA has started.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,28 @@ _QUESTIONS = frozenset({*TRACERS, *_ASKED_BY.values()})
 def is_tracer(node: Node) -> bool:
     """Whether a node asks if a tool traces the program."""
     return node.op == "call_function" and type(node.target) is FunctionType and node.target in _QUESTIONS
+
+
+_FLAGS = ("_is_exporting_flag", "_is_compiling_flag")
+"""What ``torch.export`` sets while it works; not every version of torch has both."""
+
+
+@contextlib.contextmanager
+def exporting() -> Iterator[None]:
+    """In this block libraries that ask whether a program is being exported are told that it is, as by ``torch.export``.
+
+    What is captured in here has the way that libraries keep for exporters, which asks for no data: masks of attention
+    are used whatever they hold. It does the same as the plain way, but for the kernels that compute it.
+    """
+    flags = [name for name in _FLAGS if hasattr(torch.compiler, name)]
+    before = [getattr(torch.compiler, name) for name in flags]
+    try:
+        for name in flags:
+            setattr(torch.compiler, name, True)
+        yield
+    finally:
+        for name, value in zip(flags, before, strict=True):
+            setattr(torch.compiler, name, value)
 
 
 def install(patches: Patches, current: Callable[[], Any]) -> None:
