@@ -2,8 +2,10 @@
 
 import functools
 
+import torch
+
 from clew.capture.bytecode.instructions import only_returns
-from clew.capture.state.snapshot import Snapshot
+from clew.capture.state.snapshot import ReachableState, Snapshot
 
 
 def no_array(value):
@@ -165,3 +167,24 @@ def test_a_variable_that_was_empty_is_emptied_again():
     except ValueError:
         held = None
     assert held is None
+
+
+def test_classes_that_pass_for_arrays_are_compared_as_classes():
+    """What tells arrays by their attributes may take a class for one: its dict is no plain one."""
+
+    class Kind:
+        level = 1
+
+    tensor = torch.ones(2)
+    tensor.note = "kept"
+    reached = ReachableState(lambda value: isinstance(value, (torch.Tensor, type)))
+    reached.walk([Kind, tensor, torch.zeros(2)])
+    assert not reached.changes_class()
+    tensor.note = "another"
+    assert reached.changes_class()
+    reached.arrays.put_back()
+    assert tensor.note == "kept" and not reached.changes_class()
+    Kind.level = 2
+    assert reached.changes_class()
+    reached.arrays.put_back()
+    assert Kind.level == 1 and not reached.changes_class()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import importlib
 import pickle
+import re
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from torch._subclasses import FakeTensorMode
 
 import clew
+from clew.capture.control_flow import explore
 from clew.frameworks.torch import tracing_tools
 from clew.ir.arguments import all_nodes
 from clew.ir.control_flow import cond
@@ -119,6 +121,18 @@ class Other(Base):
                 x = x.sin() + x.cos() * x.tanh() - x.exp() / x.abs().add(1)
             return x
         return self.layers(x, None if mask.all() else mask[:, None, :].expand(-1, x.shape[1], -1))
+
+class Alternating(Base):
+    """As ``Other``, with another question for data, and for another tool."""
+    def forward(self, x, mask):
+        is_traced = torch.jit.is_tracing()
+        if not torch.compiler.is_compiling() and (x > -100).all():
+            x = x + mask.shape[1]
+        keep = None if mask.all() else mask[:, None, :].expand(-1, x.shape[1], -1)
+        if is_traced:
+            for _ in range(20):
+                x = x.sin() + x.cos() * x.tanh() - x.exp() / x.abs().add(1)
+        return self.layers(x, keep)
 
 class NoData(Base):
     def forward(self, x):
@@ -284,6 +298,23 @@ def test_ways_that_cannot_be_recorded_are_left(library: ModuleType, name: str) -
     model, captured = _made(library, name)
     _agree(captured, model)
     assert not _asked(captured)
+
+
+@pytest.mark.parametrize("name", ["Failing", "Other", "Alternating"])
+def test_what_was_recorded_without_tools_is_not_recorded_again(
+    library: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The graph is the one that a capture makes which never follows the tools, but for numbers in names."""
+    runs, run_apart = [], explore._run_apart
+    monkeypatch.setattr(explore, "_run_apart", lambda *given: (runs.append(given[0]), run_apart(*given)))
+    model, captured = _made(library, name)
+    under_tools, without = {"Failing": (1, 2), "Other": (1, 2), "Alternating": (6, 4)}[name]
+    assert len(runs) == 1 + under_tools + without  # the first one only finds out that tools are asked for
+    _agree(captured, model)
+    monkeypatch.setattr(tracing_tools.Tracers, "before_question", lambda self, place: None)
+    _, plain = _made(library, name)
+    texts = [re.sub(r"_\d+", "", f"{one.graph}{one.guards}{one.code}") for one in (captured, plain)]
+    assert texts[0] == texts[1] and not _asked(captured)
 
 
 def test_an_error_under_a_tool_is_raised(library: ModuleType) -> None:

@@ -250,7 +250,7 @@ class PieceRecorder:
     def check_rounds(self, rounds: int) -> None:
         """Raise if a loop may have no end: one that is run with values that the program never has there."""
         paths = self.recorder.paths
-        if rounds > _MOST_ROUNDS and paths is not None and (paths.body is not None or paths.answers):
+        if rounds > _MOST_ROUNDS and paths is not None and (paths.body is not None or paths.way.answers):
             raise CaptureError("a loop seems to have no end on a way that the example does not go")
 
     def ends(self, piece: Piece, most: int = _MOST_PATHS) -> list[End]:
@@ -294,7 +294,7 @@ class PieceRecorder:
     def is_off_example(self) -> bool:
         """Whether the program runs off the path of the example: its values need not fit the answers."""
         paths = self.recorder.paths
-        return paths is not None and bool(paths.answers or paths.assumed)
+        return paths is not None and bool(paths.way.answers or paths.assumed)
 
     @contextmanager
     def plainly(self, site: ConstructSite) -> Iterator[None]:

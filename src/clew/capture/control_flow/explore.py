@@ -83,7 +83,7 @@ def explore_paths(
     if paths is not None and paths.is_too_much:
         findings.looks_into_libraries = False
         raise Restart
-    if paths is not None and paths.is_too_much_with_tracers:
+    if paths is not None and paths.is_too_much_with_tracers and not paths.leave_tracers():
         findings.tracers = LibraryTracers.LEFT
         raise Restart
     runs = [first]
@@ -99,12 +99,15 @@ def explore_paths(
         _check_paths(paths, findings, runs)
         return first.captured(runs)  # type: ignore[no-any-return]
     except Unaligned as found:
-        if findings.tracers is LibraryTracers.FOLLOWED and not found.is_of_modes:
+        is_left = paths is None or paths.has_left_tracers
+        if findings.tracers is LibraryTracers.FOLLOWED and not found.is_of_modes and not is_left:
             findings.tracers = LibraryTracers.LEFT
         else:
             findings.guarded.update(found.args)
         raise Restart from None
     finally:
+        if paths is not None and paths.has_left_tracers:
+            findings.tracers = LibraryTracers.LEFT
         for run in runs:
             run.state.forget()
 
@@ -120,7 +123,7 @@ def _check_paths(paths: Paths | None, findings: Findings, runs: list[Any]) -> No
     choices = runs[0].inputs.choices
     if choices is not None and choices.learn(run.inputs.choices for run in runs):
         raise Restart
-    if paths is not None and paths.lacks_path_of_tracer:
+    if paths is not None and paths.lacks_path_of_tracer and not paths.can_leave_tracers():
         findings.tracers = LibraryTracers.LEFT
         raise Restart
     if paths is not None and not findings.sees_no_order and paths.agree_on(stand_in_order, runs[0].ignores_order):

@@ -20,6 +20,7 @@ from clew.capture.control_flow.recordings import (
     IN_LIBRARY,
     MOST_PATHS,
     TOO_MUCH,
+    PathsWithoutTracers,
     Question,
     Segment,
     TooMuch,
@@ -108,11 +109,24 @@ class Way:
     """The path that one run takes: the answers that it has given, and the segments through which it has come."""
 
     __slots__ = (
-        *("count", "cursor", "expressions", "given", "in_libraries", "is_to_align", "known", "latest", "modes"),
+        *(
+            "answers",
+            "count",
+            "cursor",
+            "expressions",
+            "given",
+            "in_libraries",
+            "is_to_align",
+            "known",
+            "latest",
+            "modes",
+        ),
         *("place", "places", "segment", "told", "trail"),
     )
 
-    def __init__(self, first: Segment, assumed: dict[Node, bool]) -> None:
+    def __init__(self, first: Segment, assumed: dict[Node, bool], answers: tuple[bool, ...]) -> None:
+        self.answers = answers
+        """What it is told to answer to its first questions."""
         self.segment = first
         self.cursor = 0
         """How many nodes of the segment the run has come past."""
@@ -165,8 +179,10 @@ class Paths:
         """What a path returns that was not recorded, after it has raised."""
         self.root: Any = None
         """What has the modules that the program calls."""
+        self.keeps_without_tracers = False
+        """Whether libraries are looked into as much where nothing is asked for tracers."""
+        self._without_tracers: PathsWithoutTracers | None = None
         self._aligns = False
-        self._unaligned: list[Question] = []
         self.bodies = Bodies(self.graph) if bodies is None else bodies
 
     def _new_graph(self) -> PathGraph:
@@ -194,11 +210,10 @@ class Paths:
     def begin(self, bodies: Bodies, answers: tuple[bool, ...]) -> None:
         """Start a run that gives these answers to its first questions, and takes its own path then."""
         self.bodies = bodies
-        self.answers = answers
         self.runs += 1
         if self.body is not None:
             bodies.enter(self.body)
-        self.way = Way(self._first, self.assumed)
+        self.way = Way(self._first, self.assumed, answers)
 
     def repeated(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         """The node that an earlier run has made here."""
@@ -295,7 +310,7 @@ class Paths:
     def _enter(self, question: Question, node: Node, answer: bool) -> bool:
         """Go on in the body that follows an answer."""
         place = len(self.way.given)
-        chosen = self.answers[place] if place < len(self.answers) else answer
+        chosen = self.way.answers[place] if place < len(self.way.answers) else answer
         self.way.given.append(chosen)
         self.way.known[node] = chosen
         side = question.sides.get(chosen)
@@ -349,7 +364,7 @@ class Paths:
             return False
         self.way.places[place] += 1
         if len(self.way.given) >= _MOST_QUESTIONS or self.way.places[place] > _MOST_AT_ONE_PLACE:
-            if self.answers:
+            if self.way.answers:
                 raise TooMuch(TOO_MUCH)
             self.declined = f"more than {_MOST_AT_ONE_PLACE} conditions on data are asked in this line"
             return False
@@ -390,7 +405,7 @@ class Paths:
     @property
     def is_ahead(self) -> bool:
         """Whether the run has come past the last question that it was told the answer of."""
-        return len(self.way.given) >= len(self.answers)
+        return len(self.way.given) >= len(self.way.answers)
 
     def give_up(self, error: BaseException) -> None:
         """The path of this run cannot be recorded because of an error: it will be guarded against."""
@@ -419,8 +434,8 @@ class Paths:
         """Raise if what the latest run has recorded behind the last of its answers has too little in common with what
         followed the other answer: the runs that are left are spared. Questions for modes come before all others, and
         those for tracers are known to be given up only when all ways were tried."""
-        question, segment = self.way.trail[len(self.answers) - 1].question, self.way.segment
-        asked = questions(self._first)
+        question, segment = self.way.trail[len(self.way.answers) - 1].question, self.way.segment
+        asked = [one for one in questions(self._first) if not one.is_left]
         if question is None or not question.aligns or question.is_of_tracers or not segment.ends:
             return
         if not question.is_of_modes and any(one.is_of_modes or one.is_of_tracers for one in asked):
@@ -451,6 +466,8 @@ class Paths:
                 question = segment.question
                 for chosen in (True, False) if question is not None else ():
                     assert question is not None
+                    if question.is_left and chosen is not question.answer:
+                        continue
                     if chosen in question.sides:
                         following.append((question.sides[chosen], (*answers, chosen)))
                     else:
@@ -461,7 +478,7 @@ class Paths:
     def lacks_path_of_tracer(self) -> bool:
         """Whether a library asks for tracers, and a path that follows was not recorded."""
         asked = [question for question in questions(self._first) if question.is_of_tracers]
-        return any(len(question.recorded()) < 2 for question in asked)
+        return any(question.is_left or len(question.recorded()) < 2 for question in asked)
 
     def begins_with(self, asked: Any) -> bool:
         """Whether the program begins with a question of this kind."""
@@ -512,20 +529,73 @@ class Paths:
             vars(graph).pop("paths", None)
             graph.__class__ = Graph
         is_whole = self.body is None and self.has_questions
-        if is_whole:
+        if not is_whole:
+            self._close(self._first, self.graph, [])
+            return
+        share_facts(self._first, self.graph)
+        if self.can_leave_tracers():
+            self._without_tracers = PathsWithoutTracers(self._first, self.graph)
+        unaligned = [] if self.lacks_path_of_tracer else self._write()
+        is_to_leave = self.lacks_path_of_tracer or (unaligned and not self._of_modes(unaligned))
+        if is_to_leave and self._without_tracers is not None:
+            self._without_tracers.put_into(self._first)
             share_facts(self._first, self.graph)
-            combine(self._first, self.graph, self.root)
-        self._close(self._first, self.graph)
-        if is_whole:
-            move_reads(self.graph, self._first)
-        if self._unaligned:  # ways of another size or mode may be the only ones that have too little in common
-            of_sizes = [question for question in questions(self._first) if question.node in self.sizes_asked]
-            asked = [question for question in self._unaligned if not question.is_of_tracers]
-            of_modes = [] if of_sizes else [question for question in asked if question.is_of_modes]
-            places = [question.place for question in of_sizes or of_modes or asked]
-            raise Unaligned(*places, is_of_modes=bool(of_modes))
+            unaligned = self._write()
+        if unaligned:
+            of_modes = self._of_modes(unaligned)
+            raise Unaligned(*(of_modes or self._places(unaligned)), is_of_modes=bool(of_modes))
+        move_reads(self.graph, self._first)
 
-    def _close(self, segment: Segment, graph: Graph) -> None:
+    def _write(self) -> list[Question]:
+        """Make branches of all questions of the whole program; gives those whose ways have too little in common."""
+        unaligned: list[Question] = []
+        combine(self._first, self.graph, self.root)
+        self._close(self._first, self.graph, unaligned)
+        return unaligned
+
+    def leave_tracers(self) -> bool:
+        """Record no more paths on which a tracer is at work, if those that are left are what a capture without would
+        record."""
+        for question in self._asked_first() if self.keeps_without_tracers else ():
+            question.is_left = True
+        return self.keeps_without_tracers and bool(self._asked_first())
+
+    def _asked_first(self) -> list[Question]:
+        """The questions for tracers with which the program begins, as far as none is at work."""
+        way = self._first.first_way()
+        asked = [segment.question for segment in way if segment.question is not None]
+        return list(itertools.takewhile(lambda question: question.is_of_tracers, asked))
+
+    def can_leave_tracers(self) -> bool:
+        """Whether the program begins with questions for tracers, and all that it does without them was recorded."""
+        asked = self._asked_first()
+        if not asked or not self.keeps_without_tracers or asked[-1].sides[asked[-1].answer].question is None:
+            return False
+        answers = tuple(question.answer for question in asked)
+        return not any(path[: len(answers)] == answers for path in self.open_paths())
+
+    @property
+    def has_left_tracers(self) -> bool:
+        """Whether the graph is of the paths on which no tracer is at work: others have too little in common with it."""
+        return self._without_tracers is not None and self._without_tracers.is_used
+
+    def counts(self, bodies: Bodies) -> bool:
+        """Whether the graph is of the path of a run, among others; these bodies were open when it ended."""
+        kept = self._without_tracers
+        return kept is None or not kept.is_used or kept.last.body in bodies.open
+
+    def _places(self, unaligned: list[Question]) -> list[Any]:
+        """Where they are asked; ways of another size may be the only ones that have too little in common."""
+        of_sizes = [question for question in questions(self._first) if question.node in self.sizes_asked]
+        return [question.place for question in of_sizes or unaligned if not question.is_of_tracers]
+
+    def _of_modes(self, unaligned: list[Question]) -> list[Any]:
+        """Where modes are asked for, which alone may be the reason if nothing is asked of sizes."""
+        if any(question.node in self.sizes_asked for question in questions(self._first)):
+            return []
+        return [question.place for question in unaligned if question.is_of_modes and not question.is_of_tracers]
+
+    def _close(self, segment: Segment, graph: Graph, unaligned: list[Question]) -> None:
         question = segment.question
         if question is None:
             if self.body is not None:
@@ -533,12 +603,12 @@ class Paths:
             return
         sides = question.recorded()
         for answer, body in sides.items():
-            self._close(question.sides[answer], body.graph)
+            self._close(question.sides[answer], body.graph, unaligned)
             segment.let_in(body)
         if self.body is None and sides and write_once(graph, segment, question, sides, self.root):
             return
         if question.aligns:
-            self._unaligned.append(question)
+            unaligned.append(question)
         for answer in {True, False} - sides.keys():
             sides[answer] = _refusing(question, not answer, self.missing)
         graph.output(write_branch(graph, segment, question, sides))

@@ -9,6 +9,8 @@ makes the calls of its run in their order; what only asks may be asked earlier.
 
 from __future__ import annotations
 
+import copy
+import itertools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -36,6 +38,7 @@ from clew.ir.control_flow import cond, output_of
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
+from clew.ir.names import Namespace
 from clew.ir.node import Node, set_meta, set_type
 from clew.ir.source import SourceLine
 from clew.ir.types import ScalarType
@@ -79,12 +82,7 @@ class Segment:
     def let_in(self, body: OpenBody) -> None:
         """Let a body that follows the segment take its values from here alone: what it has asked for after a question
         of its own may be of a graph further out."""
-        for node in [node for node in body.free if self.inside(node) is not node]:
-            parameter, here = body.free.pop(node), self.inside(node)
-            known = body.free.setdefault(here, parameter)
-            if known is not parameter:
-                parameter.replace_all_uses_with(known)
-                body.graph.erase_node(parameter)
+        _exchange_outside(body, {node: self.inside(node) for node in body.free if self.inside(node) is not node})
 
 
 class Question:
@@ -104,6 +102,8 @@ class Question:
         """Whether what follows must not be written twice, since a library asks in a large program."""
         self.is_of_modes = False
         self.is_of_tracers = False
+        self.is_left = False
+        """Whether no further path with the other answer is recorded: what a tracer does is left out."""
         self.is_at_entrance = False
         """Whether it is about the kind of an argument, and asked before the program runs."""
 
@@ -120,6 +120,151 @@ class Question:
             many = f"the program has more than {MOST_PATHS} ways"
             why = self.why or why or (IN_LIBRARY if self.aligns else many)
         return value, answer, describe(self.node, answer), where, why
+
+
+# ---- the paths on which no tracer is at work ---------------------------------------------------------------------
+
+
+class PathsWithoutTracers:
+    """A copy of what was recorded while no tracer is at work, of a program that begins with the questions for tracers:
+    it becomes the graph if what is done under a tracer has too little in common with it."""
+
+    def __init__(self, first: Segment, graph: Graph) -> None:
+        self._graph = graph
+        self._before = set(graph.nodes)
+        self._copies: dict[int, Node] = {}
+        self._around: dict[Node, Node] = {}
+        """What stands for parameters of the bodies that are left out."""
+        self._under_tracers: list[Node] = []
+        assert first.question is not None
+        self._tracer = first.question.node
+        self.last = first
+        """The original of what follows all questions for tracers."""
+        while self.last.question is not None and self.last.question.is_of_tracers:
+            question = self.last.question
+            if self.last.body is not None:
+                outside = {parameter: self._known(node) for node, parameter in self.last.body.free.items()}
+                self._around |= outside
+            self.last = question.sides[question.answer]
+            other = question.sides.get(not question.answer)
+            asked = [node for segment in _all_segments(other) for node in segment.nodes]
+            self._under_tracers += [node for node in asked if node.graph is graph]
+        self._copy = self._copied(self.last)
+        self._latest = self._tracer
+        self._placed: set[Node] = set()
+        self.is_used = False
+
+    def _known(self, node: Node) -> Node:
+        """What stands for a node here."""
+        return self._copies.get(id(node)) or self._around.get(node, node)
+
+    def _copied(self, segment: Segment) -> Segment:
+        assert segment.body is not None
+        body = OpenBody(copy.deepcopy(segment.body.graph, self._copies), is_branch=True, is_path=segment.body.is_path)
+        body.free = {self._known(node): self._known(parameter) for node, parameter in segment.body.free.items()}
+        made = Segment(body)
+        made.nodes = [*map(self._known, segment.nodes)]
+        made.is_complete, made.ends = segment.is_complete, segment.ends
+        if segment.question is not None:
+            made.question = copy.copy(segment.question)
+            made.question.node = self._known(segment.question.node)
+            made.question.sides = {answer: self._copied(side) for answer, side in segment.question.sides.items()}
+        return made
+
+    def put_into(self, first: Segment) -> None:
+        """Let the program be what it is without tracers: what follows the questions for them stands in their place."""
+        self.is_used = True
+        for node in reversed([node for node in self._graph.nodes if node not in self._before]):
+            self._graph.erase_node(node)
+        written = self._written()
+        of_rest = [written.get(node, node) for node in self._copy.nodes]
+        of_checks = [written[node] for node in self._added() if node in written]
+        first.nodes = [*of_checks, *(node for node in first.nodes if node is not self._tracer), *of_rest]
+        self._graph.erase_node(self._tracer)
+        first.question = self._copy.question
+        for question in questions(first):
+            question.node = written.get(question.node, question.node)
+            for side in question.sides.values():
+                assert side.body is not None
+                _exchange_outside(side.body, written)
+        self._clean(first, {made: node.name for node, made in written.items() if node.op != "placeholder"})
+
+    def _written(self) -> dict[Node, Node]:
+        """Write what follows the questions, in the order in which the program did it; gives what stands for each node
+        of the copy."""
+        body, self._latest = self._copy.body, self._tracer
+        assert body is not None
+        self._placed = set(itertools.takewhile(lambda node: node is not self._tracer, self._graph.nodes))
+        known = {parameter: node for node, parameter in body.free.items()}
+        done = [node for node in self._copy.nodes if not node._erased]
+        places = {node: place for place, node in enumerate(done)}
+        start = 0
+        for node in self._own_nodes():
+            end = places.get(node, start)
+            for fact in (*done[start:end], *(known[used] for used in node.all_input_nodes)):
+                self._place(fact)
+            start = max(start, end + (node in places))
+            with self._graph.inserting_after(self._latest):
+                self._latest = known[node] = self._graph.node_copy(node, known.__getitem__)
+            self._placed.add(self._latest)
+        for fact in done[start:]:
+            self._place(fact)
+        return known
+
+    def _own_nodes(self) -> list[Node]:
+        """The nodes that follow the questions, without checks of what a call has given that others use anyway."""
+        own = self._copy.body
+        assert own is not None
+        sides = [side.body for one in questions(self._copy) for side in one.sides.values()]
+        used = {node for body in sides if body is not None for node in body.free}
+        needless = {node for node in self._added() if is_fact(node) and node.args[0] in used}
+        needless |= {node for one in needless for node in one.users}
+        parameters = set(own.free.values())
+        return [node for node in own.graph.nodes if node not in parameters and node not in needless]
+
+    def _added(self) -> list[Node]:
+        """The checks that were added when a run was over: what a call has given has so many axes."""
+        assert self._copy.body is not None
+        recorded = {node for segment in _all_segments(self._copy) for node in segment.nodes}
+        return [node for node in self._copy.body.graph.nodes if node.op != "placeholder" and node not in recorded]
+
+    def _place(self, fact: Node) -> None:
+        """Let what is asked of values from before the questions, and what it needs, stand before what comes next."""
+        if fact not in self._placed:
+            for used in fact.all_input_nodes:
+                self._place(used)
+            self._latest.append(fact)
+            self._latest = fact
+            self._placed.add(fact)
+
+    def _clean(self, first: Segment, names: dict[Node, str]) -> None:
+        """Drop what was asked under tracers alone, and name all in order: what was dropped has had names."""
+        bodies = [side.body for question in questions(first) for side in question.sides.values()]
+        used = {node for body in bodies if body is not None for node in body.free}
+        for node in reversed([node for node in self._under_tracers if not node._erased]):
+            if node not in used and not node.users:
+                self._graph.erase_node(node)
+        self._graph._names = Namespace()
+        for node in self._graph.nodes:
+            object.__setattr__(node, "name", self._graph._names.create_name(names.get(node, node.name)))
+
+
+def _all_segments(segment: Segment | None) -> Iterator[Segment]:
+    """A segment and all that follow it; none if the run that would have recorded it has not come there."""
+    if segment is not None:
+        yield segment
+        for question in questions(segment):
+            yield from question.sides.values()
+
+
+def _exchange_outside(body: OpenBody, written: dict[Node, Node]) -> None:
+    """Let a body take nodes in the place of others from outside."""
+    for node in [node for node in body.free if node in written]:
+        parameter, outer = body.free.pop(node), written[node]
+        known = body.free.setdefault(outer, parameter)
+        if known is not parameter:
+            parameter.replace_all_uses_with(known)
+            body.graph.erase_node(parameter)
 
 
 # ---- facts that each run has read for itself ------------------------------------------------------------------------
@@ -209,10 +354,10 @@ def _ask_later(segment: Segment, graph: Graph, question: Question, root: Any) ->
     written: list[dict[Node, Node]] = [{}, {}]
     for twins in start.shared((sides[0].question is not None, sides[1].question is not None)):
         node = (twins.left or twins.right)[0]
-        copy = graph.node_copy(node, outer.__getitem__)
+        made = graph.node_copy(node, outer.__getitem__)
         for place, nodes in enumerate(twins):
-            written[place] |= dict.fromkeys(nodes, copy)
-            outer |= dict.fromkeys(nodes, copy)
+            written[place] |= dict.fromkeys(nodes, made)
+            outer |= dict.fromkeys(nodes, made)
     for side, taken in zip(sides, written, strict=True):
         _take_from_outside(side, taken)
     return True

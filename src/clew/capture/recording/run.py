@@ -548,7 +548,7 @@ class ExampleRun:
     def finish(self, runs: list[Any]) -> None:
         """Complete the graph with what all runs relied on."""
         graph = self.recorder.bodies.outermost
-        self._join(runs)
+        runs = self._join(runs)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
         if self.settings.guards == "none":
@@ -568,14 +568,16 @@ class ExampleRun:
         """Erase calls that nobody uses."""
         drop_unused(graph, self.settings.keeps_unused)
 
-    def _join(self, runs: list[Any]) -> None:
-        """Bring together what several runs have recorded and read."""
+    def _join(self, runs: list[Any]) -> list[Any]:
+        """Bring together what several runs have recorded and read; gives the runs that count."""
         if self.paths is not None:
             self.paths.finish()
+            runs = [run for run in runs if run is self or self.paths.counts(run.recorder.bodies)]
         for run in runs[1:]:
             self.recorder.code.executed |= run.recorder.code.executed
             self.recorder.code.outside_reads.add(run.recorder.code.outside_reads)
             self.state.learn_from(run.state)
+        return runs
 
 
 def taking_list(fn: Any, given: dict[str, Any]) -> Any:

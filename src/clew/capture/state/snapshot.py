@@ -413,36 +413,63 @@ class _Arrays:
 
     def __init__(self) -> None:
         self._without: list[Any] = []
-        """Those that had none, as almost all have, but could get some."""
-        self._with: list[tuple[Any, dict[str, Any]]] = []
+        """Those that had none, but could get some."""
+        self._with: list[Any] = []
+        self._lengths: list[int] = []
+        self._names: list[str] = []
+        self._parts: list[Any] = []
+        """How many attributes each had, and the names and values of all, one array after the other."""
+        self._classes: list[tuple[type, dict[str, Any]]] = []
+        """Classes that pass for arrays, with what they held."""
 
     def copy(self) -> _Arrays:
         """The same, to be added to."""
         made = _Arrays()
         made._without, made._with = self._without.copy(), self._with.copy()
+        made._lengths, made._names, made._parts = self._lengths.copy(), self._names.copy(), self._parts.copy()
+        made._classes = self._classes.copy()
         return made
 
     def add(self, array: Any) -> None:
         """Keep the attributes of an array; a proxy has none, and that of what it stands for is not asked."""
         attributes = look_up(array, "__dict__")
-        if attributes:
-            self._with.append((array, dict(attributes)))
+        if isinstance(array, type):
+            self._classes.append((array, dict(attributes)))
+        elif attributes:
+            self._with.append(array)
+            self._lengths.append(len(attributes))
+            self._names += attributes
+            self._parts += attributes.values()
         elif attributes is not None:
             self._without.append(array)
 
     def are_as_before(self) -> bool:
         """Whether all have the attributes that they had."""
-        return not any(dicts_of(self._without)) and all(_holds(array, held) for array, held in self._with)
+        is_same = not any(dicts_of(self._without)) and self._hold_the_same()
+        return is_same and all(_has(kind, held) for kind, held in self._classes)
+
+    def _hold_the_same(self) -> bool:
+        """Whether those with attributes have the very same, in their order."""
+        now = list(dicts_of(self._with))
+        return (
+            list(map(len, now)) == self._lengths
+            and are_same(itertools.chain.from_iterable(now), self._names)
+            and are_same(itertools.chain.from_iterable(map(dict.values, now)), self._parts)
+        )
 
     def put_back(self) -> None:
         """Let all have the attributes that they had."""
         if self.are_as_before():
             return
-        for array, attributes in (*((one, {}) for one in self._without), *self._with):
-            if not _holds(array, attributes):
-                held = look_up(array, "__dict__")
-                held.clear()
-                held.update(attributes)
+        held = zip(self._names, self._parts, strict=True)
+        kept = [dict(itertools.islice(held, length)) for length in self._lengths]
+        for array, attributes in (*((one, {}) for one in self._without), *zip(self._with, kept, strict=True)):
+            now = object.__getattribute__(array, "__dict__")
+            now.clear()
+            now.update(attributes)
+        for kind, attributes in self._classes:
+            if not _has(kind, attributes):
+                _put_back(kind, attributes)
 
 
 class _Code:
@@ -516,11 +543,6 @@ def _has(kind: type, attributes: dict[str, Any]) -> bool:
     if len(now) != len(attributes):
         return False
     return are_same(now.values(), attributes.values()) or all(now.get(name) is attributes[name] for name in attributes)
-
-
-def _holds(array: Any, attributes: dict[str, Any]) -> bool:
-    now = look_up(array, "__dict__", attributes)  # a proxy has none: that of what it stands for is not asked
-    return len(now) == len(attributes) and all(now.get(name, MISSING) is part for name, part in attributes.items())
 
 
 @functools.lru_cache(maxsize=4096)

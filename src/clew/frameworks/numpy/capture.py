@@ -228,13 +228,14 @@ class Run(ExampleRun):
         why = "the capture cannot follow it" if function in self.islands else "it is wrapped"
         return self.recorder.whole(function, args, kwargs, why)
 
-    def _join(self, runs: list[Run]) -> None:
-        """Bring together what several runs have recorded and read."""
-        super()._join(runs)
+    def _join(self, runs: list[Run]) -> list[Run]:
+        """Bring together what several runs have recorded and read; gives the runs that count."""
+        runs = super()._join(runs)
         graph = self.recorder.bodies.outermost
         for run in runs:
             values, updated = UpdatedValues(graph, run.recorder.own_reliance), run.recorder.updated
             run.updates = values.reliance(values.kept(updated) if len(runs) == 1 else updated)
+        return runs
 
     def _write_guards(self, graph: Graph, runs: list[Run], reads: Reads | None) -> None:
         """Write what has to hold at the entrance, and let constants be computed now."""

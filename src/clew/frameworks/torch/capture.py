@@ -172,8 +172,9 @@ class Run(ExampleRun):
         self.parts = list(self.module_paths)
         if paths is not None:
             paths.root = self.module
-            follows = findings.looks_into_libraries and findings.tracers is not LibraryTracers.FOLLOWED
-            paths.looks_into_libraries = follows and len(self.parts) <= _MOST_PARTS
+            is_small = findings.looks_into_libraries and len(self.parts) <= _MOST_PARTS
+            paths.looks_into_libraries = is_small and findings.tracers is not LibraryTracers.FOLLOWED
+            paths.keeps_without_tracers = not is_small
         programs = [*behind(fn), *self.parts, *hooks(self.parts)]
         self._look_around(programs, functions_behind(programs))
         tensors = {part: tensors_in(part) for part in self.parts}
@@ -526,14 +527,15 @@ class Run(ExampleRun):
             self.recorder.sizes.keep_asked(of_paths=True)
         return is_own
 
-    def _join(self, runs: list[Run]) -> None:
-        """Bring together what several runs have recorded and read."""
-        super()._join(runs)
+    def _join(self, runs: list[Run]) -> list[Run]:
+        """Bring together what several runs have recorded and read; gives the runs that count."""
+        runs = super()._join(runs)
         for run in runs[1:]:
             self.recorder.relied.facts = run.recorder.relied.facts | self.recorder.relied.facts
             self.recorder.relied.hashed |= run.recorder.relied.hashed
             self.recorder.array_attributes.asked |= run.recorder.array_attributes.asked
         self.accesses.loosen(self.inputs, self.recorder.bodies.outermost)
+        return runs
 
     def _write_guards(self, graph: Graph, runs: list[Run], reads: Reads | None) -> None:
         """Write what has to hold at the entrance, and let constants be computed now."""
