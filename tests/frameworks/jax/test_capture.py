@@ -166,8 +166,19 @@ def test_order_of_keys_is_the_programs() -> None:
 
     graph = clew.trace(first, ({"b": X, "a": X + 1},))
     assert_same(X * 2, graph({"b": X, "a": X}))
-    with pytest.raises(GuardError, match="'b', 'a'"):
-        graph({"a": X, "b": X})
+    assert_same(X * 4, graph({"a": X * 2, "b": X}))
+    graph = clew.trace(first, (dict.fromkeys("dcba", X),))
+    with pytest.raises(GuardError, match="'d', 'c', 'b', 'a'"):
+        graph(dict.fromkeys("abcd", X))
+
+
+def test_an_order_that_makes_no_difference_makes_no_branch() -> None:
+    def rescaled(d):
+        return sum(jnp.sum(d[key] ** 2) for key in sorted(d)), jax.tree.map(lambda leaf: leaf * 2, d)
+
+    graph = clew.trace(rescaled, ({"b": X, "a": X + 1},))
+    assert "if " not in graph.code
+    assert_same(rescaled({"a": X, "b": X * 3}), graph({"a": X, "b": X * 3}))
 
 
 @pytest.mark.parametrize("key", [jax.random.key(0), jax.random.PRNGKey(0)], ids=["new", "old"])

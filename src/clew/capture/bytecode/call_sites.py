@@ -81,8 +81,13 @@ _originals: weakref.WeakKeyDictionary[CodeType, CodeType] = weakref.WeakKeyDicti
 def led_elsewhere(code: CodeType, constants: list[Any], instructions: bytearray) -> CodeType:
     """The code with other constants and instructions, of which it is known what it stands for."""
     new = code.replace(co_consts=tuple(constants), co_code=bytes(instructions))
-    _originals[new] = original_of(code)
+    stands_for(new, code)
     return new
+
+
+def stands_for(new: CodeType, code: CodeType) -> None:
+    """Note what a code was made of."""
+    _originals[new] = original_of(code)
 
 
 def original_of(code: CodeType) -> CodeType:

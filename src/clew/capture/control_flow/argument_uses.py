@@ -96,6 +96,7 @@ class _Look:
         self._variables = variables
         self.compared: set[ast.AST] = set()
         self._tables = dict(_tables(definition))
+        self._fixed = _fixed_tables(definition)
         for node in ast.walk(definition):
             self._look(node)
 
@@ -119,6 +120,7 @@ class _Look:
                 self.compared.add(node.subject)
         elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
             self._note(node.slice, self._keys(node.value))
+            self.compared |= {node.slice} if self._is_fixed(node.value) else set()
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
             self._note(node.args[0] if node.args else node, self._keys(node.func.value))
 
@@ -134,8 +136,13 @@ class _Look:
         elif isinstance(operator, _EQUALITIES):
             keys = self._keys(right)
             self._note(left, keys)
-            if isinstance(right, (ast.Tuple, ast.List, ast.Set)) and len(keys) == len(right.elts):
+            is_group = isinstance(right, (ast.Tuple, ast.List, ast.Set)) and len(keys) == len(right.elts)
+            if is_group or self._is_fixed(right):
                 self.compared.add(left)
+
+    def _is_fixed(self, group: ast.expr) -> bool:
+        """Whether all keys of a dict are known, so that to look one up is to compare it with them."""
+        return isinstance(group, ast.Name) and group.id in self._fixed
 
     def _keys(self, group: ast.expr) -> list[str]:
         """The texts in a group that is written out, or in a dict that a variable holds."""
@@ -222,7 +229,8 @@ class _Uses:
         self._lost: set[str] = set()
         code = function.__code__
         given = definition.args
-        named = [*given.posonlyargs, *given.args, *given.kwonlyargs, *([given.kwarg] if given.kwarg else [])]
+        starred = [one for one in (given.vararg, given.kwarg) if one is not None]
+        named = [*given.posonlyargs, *given.args, *given.kwonlyargs, *starred]
         self.parameters = [one.arg for one in named if _BLIND.isdisjoint(code.co_names)]
         for statement in definition.body if isinstance(definition.body, list) else [definition.body]:
             self._parents[statement] = definition
@@ -251,10 +259,8 @@ class _Uses:
             return isinstance(node.ctx, ast.Store) and not isinstance(parent, ast.AugAssign)
         if isinstance(parent, (ast.For, ast.comprehension)):
             return node is parent.iter
-        if isinstance(parent, (ast.If, ast.IfExp)):
-            return node is parent.test
-        if isinstance(parent, ast.UnaryOp):
-            return isinstance(parent.op, ast.Not)
+        if self._is_asked(node):
+            return True
         if isinstance(parent, ast.Subscript):
             is_item = not of_any or isinstance(parent.slice, ast.Constant)
             return node is parent.value and isinstance(parent.ctx, ast.Load) and is_item
@@ -265,6 +271,15 @@ class _Uses:
             return function.id in _READING and function.id not in self._variables and function.id not in self._names_set
         is_joining = isinstance(function, ast.Attribute) and function.attr in _JOINING
         return self._is_framework(function) and (not of_any or (is_joining and node in parent.args))
+
+    def _is_asked(self, node: ast.expr) -> bool:
+        """Whether an expression is asked for its truth alone."""
+        parent = self._parents[node]
+        if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
+            return node is parent.test
+        if isinstance(parent, ast.UnaryOp):
+            return isinstance(parent.op, ast.Not)
+        return isinstance(parent, ast.BoolOp) and self._is_asked(parent)
 
     @property
     def _names_set(self) -> set[str]:
@@ -355,6 +370,32 @@ def _tables(definition: Any) -> Iterator[tuple[str, ast.expr]]:
     for node in ast.walk(definition):
         if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Dict, ast.Tuple, ast.List, ast.Set)):
             yield from ((one.id, node.value) for one in node.targets if isinstance(one, ast.Name))
+
+
+def _fixed_tables(definition: Any) -> frozenset[str]:
+    """Variables of a function that hold a dict which is written out, with texts as keys, and is only looked up."""
+    made = {name for name, value in _tables(definition) if isinstance(value, ast.Dict) and _has_texts(value)}
+    looked_up = {one.value for one in ast.walk(definition) if isinstance(one, ast.Subscript) and _is_load(one)}
+    asked = (one for one in ast.walk(definition) if isinstance(one, ast.Compare))
+    looked_up |= {
+        right
+        for one in asked
+        for kind, right in zip(one.ops, one.comparators, strict=True)
+        if isinstance(kind, (ast.In, ast.NotIn))
+    }
+    names = [one for one in ast.walk(definition) if isinstance(one, ast.Name)]
+    lost = {one.id for one in names if _is_load(one) and one not in looked_up}
+    lost |= {name for one in ast.walk(definition) if isinstance(one, (ast.Global, ast.Nonlocal)) for name in one.names}
+    stores = [one.id for one in names if not _is_load(one)]
+    return frozenset(name for name in made - lost if stores.count(name) == 1)
+
+
+def _has_texts(group: ast.Dict) -> bool:
+    return all(isinstance(key, ast.Constant) and type(key.value) is str for key in group.keys)
+
+
+def _is_load(node: Any) -> bool:
+    return isinstance(node.ctx, ast.Load)
 
 
 def _name(node: ast.AST) -> Iterator[str]:

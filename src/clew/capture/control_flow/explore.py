@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from clew.capture.bytecode.statements import look_at_screens, screens
 from clew.capture.captured import Captured
 from clew.capture.control_flow.paths import Paths, Unaligned
 from clew.capture.options import Options
+from clew.capture.python.screens import look_at_screens, screens
+from clew.capture.python.settings import collects
+from clew.capture.recording.alternatives import stand_in_order
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.run import ExampleRun, Findings, LibraryTracers
 from clew.capture.restart import RaisedInside, Restart, Swallowed
@@ -110,6 +112,9 @@ def explore_paths(
 def _check_paths(paths: Paths | None, findings: Findings, runs: list[Any]) -> None:
     """Restart if the paths of a program tell of something that must be known from the start."""
     exploding = None if paths is None else paths.explodes_at
+    if exploding is not None and findings.asks_orders and paths is not None and paths.begins_with(stand_in_order):
+        findings.asks_orders = False
+        raise Restart
     if exploding is not None and findings.limited.setdefault(exploding.place, exploding) is exploding:
         raise Restart
     choices = runs[0].inputs.choices
@@ -117,6 +122,9 @@ def _check_paths(paths: Paths | None, findings: Findings, runs: list[Any]) -> No
         raise Restart
     if paths is not None and paths.lacks_path_of_tracer:
         findings.tracers = LibraryTracers.LEFT
+        raise Restart
+    if paths is not None and not findings.sees_no_order and paths.agree_on(stand_in_order, runs[0].ignores_order):
+        findings.sees_no_order = True
         raise Restart
 
 
@@ -142,8 +150,10 @@ def _no_collection() -> Iterator[None]:
     """Let Python not look for garbage meanwhile: nodes are many and refer to each other, and none of them is any."""
     was_enabled = gc.isenabled()
     gc.disable()
+    token = collects.set(was_enabled)
     try:
         yield
     finally:
+        collects.reset(token)
         if was_enabled:
             gc.enable()

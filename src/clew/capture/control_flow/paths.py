@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any
 
 from clew.capture.control_flow.alignment import are_unalike
@@ -24,6 +24,7 @@ from clew.capture.control_flow.recordings import (
     Segment,
     TooMuch,
     combine,
+    do_the_same,
     move_reads,
     questions,
     raises,
@@ -461,6 +462,24 @@ class Paths:
         """Whether a library asks for tracers, and a path that follows was not recorded."""
         asked = [question for question in questions(self._first) if question.is_of_tracers]
         return any(len(question.recorded()) < 2 for question in asked)
+
+    def begins_with(self, asked: Any) -> bool:
+        """Whether the program begins with a question of this kind."""
+        return self._first.question is not None and self._first.question.node.target is asked
+
+    def agree_on(self, asked: Any, ignores_order: Callable[[Node], bool]) -> bool:
+        """Whether the program begins with questions of this kind, and does the same whatever the answers are."""
+        waiting, ways = [self._first], []
+        while waiting:
+            segment = waiting.pop()
+            question = segment.question
+            if question is None or question.node.target is not asked:
+                ways.append(segment)
+            elif len(question.sides) < 2:
+                return False
+            else:
+                waiting += question.sides.values()
+        return len(ways) > 1 and do_the_same(self._first, ways, ignores_order)
 
     def is_from_outside(self, node: Node) -> bool:
         """Whether a node is a parameter that stands for a value which was there before the piece."""

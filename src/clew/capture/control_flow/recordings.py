@@ -10,7 +10,7 @@ makes the calls of its run in their order; what only asks may be asked earlier.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from clew.capture.control_flow.alignment import STACK, Alignment, common_stack, inline
@@ -316,6 +316,70 @@ def _either(segment: Segment, graph: Graph, first: Question, between: Segment) -
         flag = graph.create_node("call_function", operator.or_, (flag, graph.node_copy(node)), {}, name)
         set_type(flag, _BOOL)
     return flag
+
+
+# ---- paths that do the same -------------------------------------------------------------------------------------
+
+
+def do_the_same(first: Segment, ways: list[Segment], ignores_order: Callable[[Node], bool]) -> bool:
+    """Whether the same is done and asked on all of these ways, and all that follows each answer is the same; they come
+    after the ``first`` segment. ``ignores_order`` tells of a call that the order of keys in dicts makes no difference
+    to it."""
+    bodies = [side.body for question in questions(first) for side in question.sides.values() if side.body is not None]
+    outer = {parameter: node for body in bodies for node, parameter in body.free.items()}
+    return all(_Twins(outer, ignores_order).are_same(ways[0], way) for way in ways[1:])
+
+
+class _Twins:
+    """The nodes of two paths that correspond to each other; ``outer`` is what parameters stand for."""
+
+    def __init__(self, outer: dict[Node, Node], ignores_order: Callable[[Node], bool]) -> None:
+        self._outer = outer
+        self._ignores_order = ignores_order
+        self._twin: dict[Node, Node] = {}
+
+    def are_same(self, one: Segment, other: Segment) -> bool:
+        """Whether all that follows from two segments on is the same."""
+        if one.ends is not other.ends or len(one.nodes) != len(other.nodes):
+            return False
+        if not all(map(self._is_same_call, one.nodes, other.nodes)):
+            return False
+        first, second = one.question, other.question
+        if first is None or second is None:
+            return first is second
+        if self._translated(first.node) is not self._home(second.node) or first.sides.keys() != second.sides.keys():
+            return False
+        return all(self.are_same(side, second.sides[answer]) for answer, side in first.sides.items())
+
+    def _is_same_call(self, left: Node, right: Node) -> bool:
+        if left.op != right.op or not same_argument(left.target, right.target):
+            return False
+        told = TOLD if is_check(left) else None
+        given = map_arg((left.args[:told], left.kwargs), self._translated)
+        others = map_arg((right.args[:told], right.kwargs), self._home)
+        if self._ignores_order(left):
+            given, others = _in_one_order(given), _in_one_order(others)
+        self._twin[left] = right
+        return same_argument(given, others)
+
+    def _home(self, node: Node) -> Node:
+        """The node that a parameter stands for."""
+        while node in self._outer:
+            node = self._outer[node]
+        return node
+
+    def _translated(self, node: Node) -> Node:
+        found = self._home(node)
+        return self._twin.get(found, found)
+
+
+def _in_one_order(nest: Any) -> Any:
+    """A nest in which the keys of dicts are sorted."""
+    if isinstance(nest, dict):
+        return {key: _in_one_order(nest[key]) for key in sorted(nest, key=repr)}
+    if isinstance(nest, (tuple, list)):
+        return [_in_one_order(one) for one in nest]
+    return nest
 
 
 # ---- writing -----------------------------------------------------------------------------------------------------

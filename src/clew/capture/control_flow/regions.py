@@ -268,6 +268,10 @@ class Regions:
         is_known = paths.knows(self.recorder.argument(test))
         return not is_known and self._site(number) not in self.progress.abandoned
 
+    def is_branch_inside(self, number: int, test: Any) -> bool:
+        """Whether a branch on data is one of a function that was handed to another one, and of the graph."""
+        return self.recorder.bodies.is_in_function and self.is_branch_on_data(number, test)
+
     def branch(
         self,
         number: int,

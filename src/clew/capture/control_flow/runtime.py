@@ -314,9 +314,10 @@ class Runtime:
 
     @staticmethod
     def leave(number: int, test: Any, then: Any, other: Any, names: Names) -> Any:
-        """An ``if`` of which each side ends with what the function gives; a node if a mode is asked for."""
+        """An ``if`` of which each side ends with what the function gives; a node if a mode is asked for, or if the
+        function was handed to another one, so that its sides are no paths of the program."""
         regions, test = current.get(), counted(test)
-        if regions is not None and regions.is_branch_on_mode(number, test):
+        if regions is not None and (regions.is_branch_on_mode(number, test) or regions.is_branch_inside(number, test)):
             return regions.branch(number, test, then, other, names)
         return then() if test else other()
 

@@ -8,6 +8,7 @@ which the graph guards all that it relies on; a kind that could not be tried is 
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from clew.capture.guards import notes
 from clew.capture.guards.notes import expression_of
 from clew.capture.location import MISSING
+from clew.capture.recording.recorder import Pending, Recorder
+from clew.capture.state.containers import ITEM, refill
 from clew.ir.effects import pure
 from clew.ir.node import Node
 
@@ -241,14 +244,16 @@ class Choices:
         texts = self.asked().texts.get(name, [])[:_MOST_TEXTS]
         return [Kind(repr(text), is_text, (text,), text) for text in texts]
 
-    def kind_left(self, slot: Any) -> Kind | None:
-        """The kind of what an earlier run has left in a place that was None, if the program asks that of some place:
-        all are None at the first call, and none is later."""
-        if self.recorder.identity.is_asked or slot.key not in self.tried.left:
+    def kind_left(self, key: Any, label: str, before: Any = None) -> Kind | None:
+        """The kind of what an earlier run has left in a place that was None, or not there, if the program asks that of
+        some place: at the first call all are so, and none is later."""
+        if self.recorder.identity.is_asked or key not in self.tried.left:
             return None
-        kind = self.kinds.kind_left(self.tried.left[slot.key])
-        is_asked = any(name in self.asked().optional for _, name in self.tried.left)
-        return kind if kind is not None and is_asked and self._is_possible(slot.label, kind) else None
+        if before is MISSING and not self.guesses:
+            return None
+        kind = self.kinds.kind_left(self.tried.left[key])
+        is_asked = before is MISSING or any(name in self.asked().optional for _, name in self.tried.left)
+        return kind if kind is not None and is_asked and self._is_possible(label, kind) else None
 
     # ---- one run -------------------------------------------------------------------------------------------------
 
@@ -294,3 +299,69 @@ class Choices:
             else:
                 self.tried.impossible.add((name, label))
         return bool(wanted - done)
+
+
+# ---- dicts whose keys may stand in another order ---------------------------------------------------------------------
+
+
+KEYS_LATER = object()
+"""Stands among the checks of what has entered for the one on the keys of a dict, until it is known what matters of them:
+items are looked at behind it."""
+MOST_ORDERS = 6
+"""The keys of dicts may stand in any order as long as there are no more orders than this."""
+
+
+@pure
+def keys_of(values: Any) -> frozenset[Any]:
+    """The keys of a dict, in whatever order."""
+    return frozenset(values)
+
+
+@pure
+def stand_in_order(values: Any, keys: tuple[Any, ...]) -> bool:
+    """Whether the keys of a dict stand in this order."""
+    return tuple(values) == keys
+
+
+class KeyOrders:
+    """The dicts among the arguments of one run, whose keys may stand in any order.
+
+    If the program may see the order, each is a path of its own, as long as they are few. If all of these paths turn out
+    to do the same, the program does not see it.
+    """
+
+    def __init__(self) -> None:
+        self.may_ask = False
+        """Whether each order may be a path."""
+        self.is_seen = True
+        """Whether the program may see in which order keys stand, as far as its code tells."""
+        self.is_unseen = False
+        """Whether all orders were tried, and the program did the same."""
+        self.found: list[tuple[Any, tuple[Any, ...]]] = []
+        """Dicts that have entered, with their keys."""
+        self.kept: list[Any] = []
+        """Dicts of the state, and those that only the program holds, made of what it was given by name."""
+        self._asked: list[tuple[Any, tuple[Any, ...]]] = []
+
+    def checks(self) -> list[tuple[Any, Any, Any]]:
+        """What has to be guarded of the keys of what has entered: which there are, or in which order too."""
+        found, self.found = self.found, []
+        is_free = self.is_unseen or not self.is_seen
+        orders = math.prod(math.factorial(min(len(keys), MOST_ORDERS)) for _, keys in found)
+        is_kept = any(one.value is kept for one, _ in found for kept in self.kept)
+        if not is_free and (orders > MOST_ORDERS or is_kept or not self.may_ask):
+            return [(notes.require_keys, one.place, keys) for one, keys in found]
+        self._asked += [one for one in found if not is_free or (type(one[0].value) is not dict and not self.is_unseen)]
+        return [(notes.require, Pending(keys_of, (one.place,)), frozenset(keys)) for one, keys in found]
+
+    def ask(self, recorder: Recorder) -> None:
+        """Ask in which order keys stand; on another path than the first they stand in another one."""
+        for container, keys in self._asked:
+            paths, node = recorder.paths, recorder.resolve(container.place)
+            assert paths is not None
+            *others, last = itertools.permutations(keys)
+            asked = ((recorder.create(stand_in_order, (node, order)), order) for order in others)
+            order = next((order for one, order in asked if paths.choose(one, order == keys)), last)
+            if order != keys:
+                container.entered = {(ITEM, key): container.entered[ITEM, key] for key in order}
+                refill(container.value, container.entered)

@@ -14,7 +14,7 @@ import enum
 import inspect
 import operator
 import random
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, MethodType
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from clew.capture.guards import notes
 from clew.capture.guards.function_equality import FunctionFingerprint, cells_of, has_fingerprint
 from clew.capture.guards.notes import Variable, expression_of
 from clew.capture.location import MISSING
-from clew.capture.recording.alternatives import Choice, Choices, Kind, has
+from clew.capture.recording.alternatives import KEYS_LATER, Choice, Choices, KeyOrders, Kind, has
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import ListProxy, StateListProxy
 from clew.capture.recording.recorder import Pending, Recorder
@@ -137,6 +137,7 @@ def _enter(inputs: Inputs, value: Any, node: Node, name: str, parameter: inspect
     if parameter.kind is parameter.VAR_KEYWORD:
         inputs.containers = [container for container in inputs.containers if container.value is not value]
         del inputs.recorder.objects[id(value)]
+        inputs.key_orders.kept.append(value)
     return entered
 
 
@@ -148,7 +149,9 @@ def _as_passed(
     kwargs: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         kind = signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_POSITIONAL:
+        if kind is inspect.Parameter.VAR_POSITIONAL and type(value) is ListProxy:
+            kwargs[name] = value  # the program runs as one that takes them in one list
+        elif kind is inspect.Parameter.VAR_POSITIONAL:
             args += value
         elif kind is inspect.Parameter.VAR_KEYWORD:
             kwargs |= value
@@ -250,10 +253,9 @@ class Inputs:
         """Tells what the code of the program does with arguments: it is looked at where an argument may be another."""
         self.choices: Choices | None = None
         """Arguments that may be of several kinds."""
-        self.is_order_seen = True
-        """Whether the program may see in which order keys of dicts stand."""
-        self.free_keys: list[tuple[Any, tuple[Any, ...]]] = []
-        """Dicts whose keys may stand in any order, as far as that is known yet."""
+        self.key_orders = KeyOrders()
+        self.first_call_places: list[tuple[InputContainer, tuple[str, Any]]] = []
+        """Places in the state that are None, and may be something else after the first call."""
         self.dicts: list[dict[str, Any]] = []
         """Of dicts among the arguments, the items that the program takes."""
 
@@ -264,6 +266,7 @@ class Inputs:
 
     def decide(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Ask of which kinds arguments are; what the program is called with."""
+        self.key_orders.ask(self.recorder)
         if self.choices is None or not self.choices.made:
             return given
         found = self.choices.decide()
@@ -448,11 +451,20 @@ class Inputs:
         if callable(value):
             self.callables.append(value)
         if has_attributes(value) and self.choices is not None and self.choices.is_open:
-            self.is_order_seen = True  # it may have methods that were not looked at, as what is around the program has
+            self.key_orders.is_seen = True  # by methods that were not looked at, as those around the program were
         for key, part in container.before.items():
-            container.entered[key] = self._part(key, part, place, name)
+            is_free = part is None and self._is_set_later(container, key)
+            container.entered[key] = None if is_free else self._part(key, part, place, name)
         refill(value, container.entered)
         return value
+
+    def _is_set_later(self, container: InputContainer, key: tuple[str, Any]) -> bool:
+        """Whether a place in the state that is None holds something else at a later call, which is asked for."""
+        is_state = self.choices is not None and not self.choices.is_open
+        if not is_state or self.choices.kind_left((id(container.value), key[1]), str(key[1])) is None:  # type: ignore[union-attr]
+            return False
+        self.first_call_places.append((container, key))
+        return True
 
     def history(self, value: list[Any], place: Any, name: str) -> StateListProxy:
         """A list of the state whose length and items matter only if the program looks at them."""
@@ -477,8 +489,11 @@ class Inputs:
         value, place = container.value, container.place
         if isinstance(value, dict):
             keys = tuple(key for way, key in container.before if way == ITEM)
-            if type(value) is dict and len(keys) > 1 and not self.is_order_seen:
-                self.free_keys.append((place, keys))
+            is_argument = self.choices is not None and self.choices.is_open
+            if len(keys) > 1 and (type(value) is dict or (type(value) is OrderedDict and is_argument)):
+                self.key_orders.found.append((container, keys))
+                self.checks.append((KEYS_LATER, place, keys))
+                self.key_orders.kept += [] if is_argument else [value]
             else:
                 self.checks.append((notes.require_keys, place, keys))
         elif isinstance(value, set):
@@ -569,11 +584,8 @@ class Inputs:
     def write_checks(self) -> list[Node]:
         """Put the guards of what has entered into the graph, each once."""
         written = []
-        for place, keys in self.free_keys:
-            in_order = (notes.require_keys, place, keys)
-            self.checks.append(in_order if self.is_order_seen else (notes.require, Pending(set, (place,)), set(keys)))
-        self.free_keys.clear()
-        for check, place, expected in self.checks:
+        of_keys = iter(self.key_orders.checks())
+        for check, place, expected in [next(of_keys) if one[0] is KEYS_LATER else one for one in self.checks]:
             node = self.recorder.resolve(place)
             shown = expected.__name__ if isinstance(expected, type) else repr(expected)
             text = f"{_WORDS[check].format(expression_of(node))} {shown}"

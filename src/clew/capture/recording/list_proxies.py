@@ -135,13 +135,16 @@ class ListProxy(list[Any]):
 
 def extreme(function: Callable[..., Any], values: Any) -> Any:
     """``max`` or ``min`` of a list of any length that holds numbers of one class; None for anything else."""
-    if type(values) is not ListProxy or not values.is_whole:
+    is_open = type(values) is StateListProxy and values.is_open
+    if not is_open and (type(values) is not ListProxy or not values.is_whole):
         return None
-    recorder, items = values.recorder, values.recorder.concrete(values)
+    recorder = values.recorder
+    items = recorder.concrete(list.__getitem__(values, slice(None)))
     kinds = {type(item) for item in items}
     if len(kinds) != 1 or not kinds <= {int, float}:
         return None
-    return recorder.result(function(items), recorder.create(function, (recorder.argument(values),)))
+    node = values.whole() if is_open else recorder.argument(values)
+    return None if node is None else recorder.result(function(items), recorder.create(function, (node,)))
 
 
 _FREE = frozenset({"append", "extend", "__add__", "__getitem__", "__class__", "__new__", "__init__", "__getattribute__",
@@ -333,7 +336,11 @@ class StateListProxy(list[Any]):
         return self.recorder.result(list.__len__(self.original), node) + list.__len__(self._added)
 
     def argument(self) -> Any:
-        """A node for the list as it is now, if its items are arrays of one kind, which is guarded; None otherwise."""
+        """A node for the list as it is now, where any length will do; None otherwise."""
+        return self.whole() if self.recorder is not None and self.recorder.joins_lists else None
+
+    def whole(self) -> Any:
+        """A node for the list as it is now, if its items are of one kind, which is guarded; None otherwise."""
         recorder = self.recorder
         if recorder is None or not self.is_open:
             return None

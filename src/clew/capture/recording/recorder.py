@@ -370,6 +370,8 @@ class Recorder:
     opens_lists = False
     branches_in_functions = False  # whether functions that are handed to others may have branches and loops inside
     """Whether the list of a range of any length may be of any length, too."""
+    joins_lists = False
+    """Whether the arguments are those of a call that joins all items of a list, of whatever length."""
     leaf_kinds: frozenset[type] = frozenset()  # of plain values, besides numbers, that may differ from path to path
 
     def __init__(self) -> None:

@@ -15,9 +15,11 @@ import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from types import BuiltinFunctionType, CodeType, FunctionType
+from inspect import CO_VARARGS
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 
+from clew.capture.bytecode.call_sites import stands_for
 from clew.capture.bytecode.handled_errors import ErrorWatch
 from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.captured import Captured, Pins
@@ -41,13 +43,14 @@ from clew.capture.python.loggers import STANDARD, functions_of_handler, handlers
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.folding import Folding
 from clew.capture.recording.inputs import Identities, Inputs
+from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.nested_programs import Bodies
 from clew.capture.recording.outputs import plain
 from clew.capture.recording.recorder import IdentityQuestions, RootAttributes, Scalar
 from clew.capture.recording.unused_calls import drop_unused
 from clew.capture.restart import Restart, swallowed
 from clew.capture.state.containers import ACTING, CHANGING, contents, same_contents
-from clew.capture.state.first_call import FirstCallChange, choose_first_call, first_call_change
+from clew.capture.state.first_call import FirstCallChange, choose_first_call, first_call_change, left_inside
 from clew.capture.state.reachable import asks_for_identity, behind, check_slots, compares_objects
 from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
@@ -102,6 +105,10 @@ class Findings:
         """Arguments, and kinds of them that the program cannot be run with."""
         self.reads_numbers = True
         """Whether numbers around the program are read at each call."""
+        self.asks_orders = True
+        """Whether each order in which the keys of dicts may stand is a path of its own."""
+        self.sees_no_order = False
+        """Whether the program does the same in whatever order the keys of dicts stand: all were tried."""
 
 
 def clear_frames(error: BaseException | None) -> None:
@@ -172,8 +179,8 @@ class ExampleRun:
             self._check()
             self.found = self.state.changed()
             for slot in self.found:
-                self._note_left(slot)
-            done = not self.found and self._finish_path(self.result)
+                self._note_left(slot.key, slot.variable.get())
+            done = not self.found and not self._finds_later_state() and self._finish_path(self.result)
             if done and not self._has_several_paths():
                 self.finish([self])
                 stays = self.settings.keep
@@ -191,11 +198,21 @@ class ExampleRun:
         if not done:
             self._start_over()
 
-    def _note_left(self, slot: Slot) -> None:
+    def _note_left(self, key: Any, value: Any) -> None:
         """Note what the run has left in a place that it has changed."""
-        kind = self.inputs.kind_left(slot.variable.get())
+        kind = self.inputs.kind_left(value)
         if kind is not None:
-            self.findings.left[slot.key] = kind.value
+            self.findings.left[key] = kind.value
+
+    def _finds_later_state(self) -> bool:
+        """Whether the run has set what was None inside of its state, which a later call finds so: it is run again."""
+        choices, left = self.inputs.choices, self.findings.left
+        asked = [] if choices is None else [one for one in left_inside(self.state) if one[0] not in left]
+        known = len(left)
+        for key, value in asked:
+            if choices is not None and key[1] in choices.asked().optional:
+                self._note_left(key, value)
+        return len(left) > known
 
     def _watch_state(self) -> None:
         """Remember everything that the program can change besides its arguments."""
@@ -254,7 +271,7 @@ class ExampleRun:
         self.recorder.running = True
         self.recorder.code.caller = id(user_frame(1))
         try:
-            return self._drained(self.fn(*given[0], **given[1]))
+            return self._drained(taking_list(self.fn, given[1])(*given[0], **given[1]))
         except ClewError:
             raise
         except Exception as error:
@@ -486,6 +503,10 @@ class ExampleRun:
         """Whether a value that the program finds around itself is an array that the graph reads at each call."""
         return False
 
+    def ignores_order(self, node: Node) -> bool:
+        """Whether a call does the same in whatever order the keys of dicts among its arguments stand."""
+        return False
+
     def _has_several_paths(self) -> bool:
         """Whether pieces of the program were run more often than the program does: then no run counts."""
         return self.paths is not None and (self.paths.has_questions or self.regions.were_used)
@@ -555,6 +576,22 @@ class ExampleRun:
             self.recorder.code.executed |= run.recorder.code.executed
             self.recorder.code.outside_reads.add(run.recorder.code.outside_reads)
             self.state.learn_from(run.state)
+
+
+def taking_list(fn: Any, given: dict[str, Any]) -> Any:
+    """A function that takes any number of arguments, as one that is given them in one list, if there is such a list."""
+    code = getattr(getattr(fn, "__func__", fn), "__code__", None)
+    if not isinstance(code, CodeType) or not code.co_flags & CO_VARARGS:
+        return fn
+    place = code.co_argcount + code.co_kwonlyargcount
+    if type(given.get(code.co_varnames[place])) is not ListProxy:
+        return fn
+    function: FunctionType = getattr(fn, "__func__", fn)
+    taking = code.replace(co_flags=code.co_flags & ~CO_VARARGS, co_kwonlyargcount=code.co_kwonlyargcount + 1)
+    stands_for(taking, code)
+    made = FunctionType(taking, function.__globals__, code.co_name, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made if function is fn else MethodType(made, fn.__self__)
 
 
 def _is_partial(value: Any) -> bool:

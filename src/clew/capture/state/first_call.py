@@ -9,17 +9,20 @@ the graph, and what a run has left there is what the other path is recorded with
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from clew.capture.guards.notes import CHECKS, require, require_either
-from clew.capture.location import Location
-from clew.capture.recording.alternatives import NONE, Choice, Choices
-from clew.capture.state.containers import ATTRIBUTE, ITEM, contents
+from clew.capture.location import MISSING, Location
+from clew.capture.recording.alternatives import NONE, Choice, Choices, Kind
+from clew.capture.recording.inputs import InputContainer
+from clew.capture.recording.recorder import Pending
+from clew.capture.state.containers import ATTRIBUTE, ITEM, contents, refill
 from clew.capture.state.state import State
 from clew.capture.state.writes import set_attribute
 from clew.ir.arguments import bodies_of, map_aggregate
@@ -61,26 +64,71 @@ def choose_first_call(state: State, choices: Choices | None) -> None:
     what an earlier one has left there enters."""
     if choices is None or not choices.tried.left:
         return
-    found = [
-        (index, entry, kind)
-        for index, entry in enumerate(state.entries)
-        if entry.before is None and (kind := choices.kind_left(entry.slot)) is not None
-    ]
+    found = [*_lifted(state, choices), *_inside(state, choices)]
     if not found:
         return
     recorder = choices.recorder
-    nodes = [entry.slot.read(recorder.graph) for _, entry, _ in found]
-    is_first = recorder.paths.choose(recorder.create(operator.is_, (nodes[0], None)), True)
-    for (index, entry, kind), node in zip(found, nodes, strict=True):
-        one = Choice(entry.slot.label, node, [NONE, kind], 0 if is_first else 1)
+    is_first = recorder.paths.choose(recorder.create(operator.is_, (found[0].node, found[0].before)), True)
+    for place in found:
+        one = Choice(place.label, place.node, [NONE, place.kind], 0 if is_first else 1)
         choices.made.append(one)
         if not is_first:
-            one.marker = choices.required(kind, node)
-            entered = choices.kinds.entered(kind.value, one.node)
-            entry.slot.variable.put(entered)
-            state.entries[index] = entry._replace(entered=entered)
-        elif node is not nodes[0]:
-            choices.required(NONE, node)
+            one.marker = choices.required(place.kind, place.node)
+            place.put(choices.kinds.entered(place.kind.value, one.node))
+        elif place is not found[0]:
+            choices.required(NONE._replace(arguments=(place.before,)), place.node)
+
+
+class _Place(NamedTuple):
+    """A place that is None at the first call, or not there, as ``before`` says: its name, the kind of what is there
+    later, and how that is put there."""
+
+    label: str
+    before: Any
+    kind: Kind
+    node: Node
+    put: Callable[[Any], None]
+
+
+def _lifted(state: State, choices: Choices) -> Iterator[_Place]:
+    """Such variables and attributes."""
+    for index, entry in enumerate(state.entries):
+        before, label = entry.before, entry.slot.label
+        is_nothing = before is None or (before is MISSING and entry.slot.path is None)
+        kind = choices.kind_left(entry.slot.key, label, before) if is_nothing else None
+        if kind is not None:
+            node = entry.slot.read(choices.recorder.graph)
+            yield _Place(label, before, kind, node, functools.partial(_put_lifted, state, index))
+
+
+def _put_lifted(state: State, index: int, entered: Any) -> None:
+    entry = state.entries[index]
+    entry.slot.variable.put(entered)
+    state.entries[index] = entry._replace(entered=entered)
+
+
+def _inside(state: State, choices: Choices) -> Iterator[_Place]:
+    """Such attributes of objects, and items of dicts, that have entered."""
+    for container, key in state.inputs.first_call_places:
+        way, name = key
+        kind = choices.kind_left((id(container.value), name), name)
+        assert kind is not None
+        reader = getattr if way == ATTRIBUTE else operator.getitem
+        node = choices.recorder.resolve(Pending(reader, (container.place, name)))
+        yield _Place(name, None, kind, node, functools.partial(_put_inside, container, key))
+
+
+def _put_inside(container: InputContainer, key: tuple[str, Any], entered: Any) -> None:
+    container.entered[key] = entered
+    refill(container.value, container.entered)
+
+
+def left_inside(state: State) -> Iterator[tuple[tuple[int, str], Any]]:
+    """Places in objects and dicts that were None and are something else now: their keys, and what is there."""
+    for container in state.inputs.containers:
+        for (way, name), now in contents(container.value).items():
+            if now is not None and type(name) is str and container.before.get((way, name), now) is None:
+                yield (id(container.value), name), now
 
 
 @contextmanager

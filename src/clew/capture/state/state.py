@@ -48,9 +48,10 @@ _WHOLE = frozenset({"__dict__", "_buffers", "_parameters"})
 """Attributes through which all others can be read."""
 
 
-def _may_be_other(inputs: Inputs, slot: Slot) -> bool:
-    """Whether a place that is None may hold something else at a later call, which is asked for at the entrance."""
-    return inputs.choices is not None and inputs.choices.kind_left(slot) is not None
+def _may_be_other(inputs: Inputs, slot: Slot, before: Any) -> bool:
+    """Whether a place that is None, or not there, may hold something else at a later call, which is asked for at the
+    entrance."""
+    return inputs.choices is not None and inputs.choices.kind_left(slot.key, slot.label, before) is not None
 
 
 def arrays_of(module: Any) -> Iterator[Any]:
@@ -219,7 +220,7 @@ class State:
             # Counted here: what hands a list on to another function may hold it too, as a compiler has it done.
             if type(before) is list and self._is_history(slot, sys.getrefcount(before)):
                 entered = inputs.history(before, slot.read(inputs.recorder.graph), slot.label)
-            elif before is not MISSING and (before is not None or not _may_be_other(inputs, slot)):
+            elif before is not MISSING and (before is not None or not _may_be_other(inputs, slot, before)):
                 entered = inputs.enter(before, slot.read(inputs.recorder.graph), slot.label)
             if entered is not before:
                 slot.variable.put(entered)
@@ -474,7 +475,9 @@ class State:
                 self._check_history(entry.slot, entry.entered)
             if unread:
                 self._drop(entry.arrays, entry.checks)
-            elif entry.before is MISSING:
+            elif entry.before is MISSING and not (
+                entry.slot.path is None and _may_be_other(self.inputs, entry.slot, MISSING)
+            ):
                 text = f"there is no {entry.slot.label}"
                 graph.call_function(require, (entry.slot.exists(graph), False, text))
 

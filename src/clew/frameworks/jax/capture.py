@@ -7,6 +7,7 @@ replaced for the time of the run, and a trace of our own hears all that JAX does
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable
 from types import CodeType, FunctionType
@@ -21,13 +22,14 @@ from clew.capture.patches import Patches
 from clew.capture.recording.run import Findings
 from clew.capture.state.reachable import attribute_names, behind
 from clew.errors import CaptureError
-from clew.frameworks.jax import interception, private
+from clew.frameworks.jax import calls, interception, private
 from clew.frameworks.jax.effects import METHODS, is_function, takes_nests
 from clew.frameworks.jax.entry_guards import EntryGuards, JaxInputs
 from clew.frameworks.jax.layers import Layers, is_of_keras
 from clew.frameworks.jax.recorder import JaxRecorder
 from clew.frameworks.numpy import capture as of_numpy
 from clew.frameworks.numpy.array_proxy import Reliance
+from clew.ir.node import Node
 
 # ---- what a callable brings along ------------------------------------------------------------------------------------
 #
@@ -100,6 +102,13 @@ class Run(of_numpy.Run):
     def is_read_again(self, value: Any) -> bool:
         """Whether a value is an array: one that an attribute holds is read at each call."""
         return isinstance(value, jax.Array) or super().is_read_again(value)
+
+    def ignores_order(self, node: Node) -> bool:
+        """Whether a call does the same in whatever order the keys of dicts among its arguments stand: one of JAX's, or
+        of what a transform has made."""
+        made = node.args[0] if node.target is operator.call else None
+        is_made = isinstance(made, Node) and made.target is calls.transformed
+        return is_made or takes_nests(node.target)
 
     def _reliance(self, runs: list[of_numpy.Run]) -> Reliance:
         """What the program could see of dtypes and ranks, and of classes of numbers, on any of its paths."""

@@ -300,7 +300,7 @@ class JaxRecorder(NumpyRecorder):
                 return function(*self.concrete(args), **self.concrete(kwargs))
             return self.natively(function, args, kwargs)
         apart = args, kwargs
-        args, kwargs = self.whole_arguments(args, kwargs)
+        args, kwargs = self.whole_arguments(args, kwargs, function)
         given = leaves_of((args, kwargs))
         if any(map(transforms.is_user_function, given)):
             return transforms.with_functions(self, function, *fixed_shapes(apart))
@@ -667,8 +667,15 @@ def _reliance_of(value: Any) -> Reliance:
     """What the program could see of a result depends on: of an array of JAX nothing, of several how many they are."""
     if isinstance(value, jax.Array) or value is None:
         return Reliance.NOTHING
-    is_nest = isinstance(value, (tuple, list)) and all(isinstance(item, jax.Array) or _is_given(item) for item in value)
-    return Reliance.RANK if is_nest else Reliance.DTYPE
+    return Reliance.RANK if _is_nest_of_arrays(value) else Reliance.DTYPE
+
+
+def _is_nest_of_arrays(value: Any) -> bool:
+    """Whether a container holds nothing but arrays, functions that JAX gives, and such containers."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else None
+    if parts is None:
+        return False
+    return all(isinstance(part, jax.Array) or _is_given(part) or _is_nest_of_arrays(part) for part in parts)
 
 
 def _is_given(value: Any) -> bool:

@@ -19,6 +19,8 @@ from weakref import WeakKeyDictionary
 
 import jax
 
+from clew.capture.control_flow.node_comparison import identity
+from clew.capture.control_flow.paths import Provenance
 from clew.capture.guards import notes
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.unused_calls import is_constant
@@ -26,12 +28,13 @@ from clew.capture.state.reachable import reads_variables
 from clew.errors import CaptureError
 from clew.frameworks.jax import private
 from clew.frameworks.numpy.opaque_calls import where
+from clew.ir.arguments import leaves as leaves_of
 from clew.ir.format import calls_in
-from clew.ir.graph import Graph
 from clew.ir.node import Node
 
 if TYPE_CHECKING:
     from clew.frameworks.jax.recorder import JaxRecorder
+    from clew.frameworks.jax.transforms import RecordedBody
 
 Kind = TypeVar("Kind", bound=CaptureError)
 _READING = (notes.read_variable, notes.current_number)
@@ -50,18 +53,39 @@ class TracedOnce:
         self.is_call = False
         """Whether what the run does counts as a call of the program."""
         self._known: dict[Any, tuple[Any, list[Node]]] = {}
+        self._bodies: dict[Any, RecordedBody] = {}
+        """The recordings of functions whose traces JAX may go on with, by what it finds them by."""
         self._read: dict[int, tuple[Any, list[Any]]] = {}
         """The functions that read variables, and the arrays that they got from there."""
         self._held: list[Any] = []
 
-    def check(self, function: Any, given: Any, graph: Graph, values: list[Node]) -> None:
-        """Raise if JAX may go on with another trace than the one in ``graph``, which gets ``values`` from around."""
+    def check(self, body: RecordedBody, given: Any) -> None:
+        """Raise if JAX goes on with another trace than the one that was recorded now, or may do so."""
+        function = body.function
         self._held.append(function)
+        assert body.graph is not None
         leaves = jax.tree_util.tree_leaves(given)
         key = (_identity(function), *map(_kind, leaves))
-        traced = (calls_in(graph), values)
-        if self._known.setdefault(key, traced) != traced:
-            raise refusal(function, "a variable that it reads has changed since its first call")
+        traced = (calls_in(body.graph), body.values)
+        earlier = self._bodies.setdefault(key, body)
+        if self._known.setdefault(key, traced) == traced:
+            return
+        if earlier is not body and self._is_same_call(earlier, body):
+            raise TracedBefore(earlier)
+        raise refusal(function, "a variable that it reads has changed since its first call")
+
+    def _is_same_call(self, one: RecordedBody, other: RecordedBody) -> bool:
+        """Whether a function is handed over with the same values as before, whose kinds are the same then in each call
+        of the program; and what it reads around it is still there."""
+        open_graphs = [self.recorder.bodies.outermost, *(body.graph for body in self.recorder.bodies.open)]
+        if not all(any(self._origin(node).graph is graph for graph in open_graphs) for node in one.values):
+            return False
+        looked = Provenance(self.recorder.bodies, None)
+        keys = [
+            [looked.expression(leaf) if isinstance(leaf, Node) else identity(leaf) for leaf in leaves_of(body.given)]
+            for body in (one, other)
+        ]
+        return one.given is not None and keys[0] == keys[1]
 
     def end(self, function: Any, values: list[Node], is_old: bool) -> None:
         """What a function gets from around is known. One that ``is_old``, or is there before the program runs, may read
@@ -152,6 +176,13 @@ class TracedOnce:
         """Whether a value is made in a round of a loop that is being recorded."""
         graph = self._origin(node).graph
         return any(body.graph is graph and body.is_branch for body in self.recorder.bodies.open)
+
+
+class TracedBefore(BaseException):
+    """JAX goes on with what it has traced of a function at an earlier call, which is this recording."""
+
+    def __init__(self, body: RecordedBody) -> None:
+        self.body = body
 
 
 def refusal(function: Any, why: str) -> CaptureError:

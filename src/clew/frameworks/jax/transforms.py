@@ -26,7 +26,7 @@ from clew.capture.recording.outputs import Outputs
 from clew.capture.recording.recorder import Pending
 from clew.frameworks.jax import calls, names, private
 from clew.frameworks.jax.array_proxy import RecordingTrace, fixed_shapes
-from clew.frameworks.jax.traced_once import anew, refusal
+from clew.frameworks.jax.traced_once import TracedBefore, anew, refusal
 from clew.frameworks.numpy.array_proxy import is_traced
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.ir.format import calls_in
@@ -123,7 +123,13 @@ def apply(
     body = body_of(recorder, function, transform.__name__, is_old)
     node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
     during = {name: value for name, value in plain.items() if not name.startswith("donate")}
-    value = recorder.perform(transform(body, **during), args, kwargs, None)
+    if isinstance(body, RecordedBody):
+        body.given = (node_args, node_kwargs)
+    try:
+        value = recorder.perform(transform(body, **during), args, kwargs, None)
+    except TracedBefore as found:
+        body = found.body.again()
+        value = recorder.perform(transform(body, **during), args, kwargs, None)
     made = recorder.create(calls.transformed, (transform, *_parts(body), recorder.argument(settled)))
     node = recorder.create_node("call_function", operator.call, (made, *node_args), node_kwargs, is_result=True)
     return recorder.result(value, node)
@@ -169,6 +175,8 @@ class RecordedBody:
         self.is_traced_once, self.is_old = is_traced_once, is_old
         self.graph: Graph | None = None
         self.values: list[Node] = []
+        self.given: Any = None
+        """The nodes of what the function was handed over with."""
         self.finished = False
         if hasattr(function, "__name__"):
             self.__name__ = self.__qualname__ = function.__name__
@@ -179,6 +187,14 @@ class RecordedBody:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._record(args, kwargs)
+
+    def again(self) -> RecordedBody:
+        """The same body for one more call, at which JAX goes on with what it has traced of it."""
+        assert self.graph is not None
+        copied = Graph()
+        copied.output(copied.graph_copy(self.graph, {}))
+        self.graph, self.finished = copied, False
+        return self
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         recorder = self.recorder
@@ -203,7 +219,7 @@ class RecordedBody:
             raise cannot_follow(f"{self.__name__}, which JAX runs as often as its caches say and which changes state,")
         self._keep(body.graph, list(body.free))
         if self.is_traced_once:
-            recorder.traced_once.check(self.function, (args, kwargs), body.graph, self.values)
+            recorder.traced_once.check(self, (args, kwargs))
         return recorder.concrete(result)
 
     def _entered(self, value: Any, graph: Graph, place: int) -> Any:
@@ -334,7 +350,10 @@ def with_functions(
         return bodies[-1]
 
     run_args, run_kwargs = jax.tree_util.tree_map(swapped, (args, kwargs), is_leaf=_is_none)
-    value = recorder.perform(target, run_args, run_kwargs, None)
+    rest = [leaf for leaf in jax.tree_util.tree_leaves((run_args, run_kwargs)) if not isinstance(leaf, RecordedBody)]
+    for body in bodies:
+        body.given = [id(target), *map(recorder.argument, rest)]
+    value, (run_args, run_kwargs) = _performed(recorder, target, (run_args, run_kwargs))
 
     def written(leaf: Any) -> Any:
         if not isinstance(leaf, RecordedBody):
@@ -345,6 +364,23 @@ def with_functions(
     node_args, node_kwargs = jax.tree_util.tree_map(written, (run_args, run_kwargs), is_leaf=_is_none)
     node = recorder.create_node("call_function", target, node_args, node_kwargs, is_result=True)
     return recorder.result(value, node)
+
+
+def _performed(recorder: JaxRecorder, target: Callable[..., Any], given: tuple[Any, Any]) -> tuple[Any, Any]:
+    """What a call gives, and what it was given: recordings of earlier calls, where JAX goes on with what it has traced
+    of them."""
+    while True:
+        try:
+            return recorder.perform(target, *given, None), given
+        except TracedBefore as found:
+            given = _with_body(given, found.body.again())
+
+
+def _with_body(given: tuple[Any, Any], body: RecordedBody) -> Any:
+    def replaced(leaf: Any) -> Any:
+        return body if isinstance(leaf, RecordedBody) and leaf.function is body.function else leaf
+
+    return jax.tree_util.tree_map(replaced, given, is_leaf=_is_none)
 
 
 def _whole(recorder: JaxRecorder, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

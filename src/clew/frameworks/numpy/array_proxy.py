@@ -21,7 +21,7 @@ import numpy
 from clew.capture.bytecode.statements import is_only_shown
 from clew.capture.guards.notes import Variable
 from clew.capture.location import MISSING, Location
-from clew.capture.python.printing import marked
+from clew.capture.python.messages import marked
 from clew.capture.recording.numbers import BINARY, operator_methods
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.containers import CODE, SIMPLE, contents, follows, refill

@@ -121,7 +121,9 @@ class Run(ExampleRun):
         self.inputs.examples = [one for one in (*args, *kwargs.values()) if self.recorder.is_array(one)]
         own = [one for one in self.surroundings.functions if not is_installed(one.__code__)]
         asked = self.inputs.asked = asks(self.fn, own, self.framework.is_function)
-        self.inputs.is_order_seen = sees_order(own, self.framework.takes_nests)
+        orders = self.inputs.key_orders
+        orders.may_ask, orders.is_unseen = self.findings.asks_orders, self.findings.sees_no_order
+        orders.is_seen = sees_order(own, self.framework.takes_nests)
         return Choices(self.inputs, asked, self.findings, self.settings.static)
 
     def _explain(self, error: Exception) -> None:

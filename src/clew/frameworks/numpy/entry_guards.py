@@ -128,6 +128,7 @@ class NumpyInputs(ExampleInputs):
             return relying(stand_in(value, place, recorder), Reliance.NUMBERS)
 
         super().__init__(recorder, number, static)
+        recorder.alike_items = self.alike_items  # type: ignore[method-assign]
         self.numbers: list[tuple[Any, Any]] = []
         self.wholes: list[tuple[Any, Any]] = []
         """Arguments that are only handed on; what they are is guarded if the program relies on what calls give."""
@@ -156,6 +157,15 @@ class NumpyInputs(ExampleInputs):
         kind = repr(self.item_kind(value, Reliance.DTYPE))
         return None if "None" in kind else kind
 
+    def alike_items(self, items: list[Any], place: Any) -> Node | None:
+        """A node that tells whether all items of a list of the state are of the kind of these; None where these are of
+        several."""
+        kinds = {self.kind_in_list(self.recorder.concrete(item)) for item in items}
+        if len(kinds) != 1 or None in kinds:
+            return None
+        node = self.recorder.resolve(place)
+        return self.recorder.create(self.items_are, (node, *kinds, int(Reliance.DTYPE)))
+
     def watch_items(self, values: list[Any]) -> None:
         """Let arrays that lists of any length hold be put back after the run."""
         for array in [leaf for leaf in leaves(values) if type(leaf) is numpy.ndarray]:
@@ -179,10 +189,18 @@ class NumpyInputs(ExampleInputs):
         """The kind of an array that the example gives."""
         return Kind("array", is_plain_array, (), value) if type(value) is numpy.ndarray else None
 
+    def kind_left(self, value: Any) -> Kind | None:
+        """The kind of what a run has left where nothing was, with a value to run with; None if it is not followed."""
+        plain = self.recorder.concrete(value)
+        if type(plain) in (int, float):
+            return None if self.is_plain(type(plain)) else self.number_kind(plain)
+        return self.own_array_kind(plain.copy() if type(plain) is numpy.ndarray else plain)
+
     def entered(self, value: Any, place: Any) -> Any:
         """The proxy of a number or an array."""
         if not self.recorder.is_array(value):
             return self.wrap_number(value, place)
+        self.watch_items([value])
         self.recorder.arguments += [value] if may_be_another(value) else []
         return self.recorder.enter(value, place)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from clew.capture.recording.list_proxies import ListProxy, StateListProxy, TupleProxy
+from clew.capture.python.outside_reads import NumberText
+from clew.capture.recording.list_proxies import ListProxy, StateListProxy, TupleProxy, extreme
 from clew.capture.recording.numbers import choosing, traced_range
 from clew.frameworks.numpy.array_proxy import TracedArray, TracedFloat, TracedInt, is_traced
 from clew.frameworks.numpy.opaque_calls import cannot_follow
@@ -19,6 +20,8 @@ def _converting(kind: type, own: type | None) -> Callable[..., Any]:
     """``int``, ``float``, ``complex`` or ``bool``: a number of that kind is itself, all else is converted by a call."""
 
     def convert(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and type(args[0]) is NumberText:
+            return args[0].converted(kind)
         if len(args) != 1 or kwargs or not is_traced(args[0]):
             return kind(*args, **kwargs)
         recorder, is_own = args[0].recorder, own is not None and type(args[0]) is own
@@ -46,8 +49,20 @@ def _class_of(*args: Any) -> Any:
     return args[0].__class__ if is_stand_in else type(*args)
 
 
-def _is_nest(value: Any) -> bool:
-    return type(value) in (list, tuple)
+def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``max`` or ``min``, also of a list of numbers of any length."""
+    among = choosing(original, lambda value: type(value) in (list, tuple))
+
+    def choose(*args: Any, **kwargs: Any) -> Any:
+        found = extreme(original, args[0]) if len(args) == 1 and not kwargs else None
+        return among(*args, **kwargs) if found is None else found
+
+    return choose
+
+
+def _sum(*args: Any, **kwargs: Any) -> Any:
+    is_open = bool(args) and type(args[0]) is StateListProxy and args[0].is_open and not kwargs
+    return args[0].recorder.site(sum, args, {}) if is_open else sum(*args, **kwargs)
 
 
 def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,8 +82,9 @@ BUILTINS: dict[str, Callable[..., Any]] = {
     "complex": _converting(complex, None),
     "bool": _converting(bool, None),
     "len": _length,
-    "max": choosing(max, _is_nest),
-    "min": choosing(min, _is_nest),
+    "max": _extreme(max),
+    "min": _extreme(min),
+    "sum": _sum,
     "range": traced_range,
     "type": _class_of,
     "memoryview": _refusing(memoryview),

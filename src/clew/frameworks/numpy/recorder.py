@@ -21,7 +21,7 @@ from clew.capture.bytecode.handled_errors import may_see_error
 from clew.capture.bytecode.try_blocks import ARITHMETIC, NEVER, is_tried, succeeds
 from clew.capture.control_flow.runtime import before_guard
 from clew.capture.recording.example_recorder import ExampleRecorder
-from clew.capture.recording.list_proxies import ListProxy
+from clew.capture.recording.list_proxies import ListProxy, StateListProxy
 from clew.capture.recording.opaque_calls import CannotFollow, OpaqueCall, changed_one, copies_of
 from clew.capture.recording.operators import OperatorForm
 from clew.capture.recording.recorder import Pending, Recorder, Scalar
@@ -80,6 +80,7 @@ _ARRAY_OPERANDS = _OPERANDS | {list, tuple, str, bytes, type(None)}
 STREAMS = (numpy.random.Generator, numpy.random.RandomState)
 _ENDS = (numpy.ndarray, numpy.generic, numpy.dtype, *STREAMS)
 _MOST_KEPT = 1 << 20
+_JOINS = frozenset("sum stack concatenate concat hstack vstack array asarray".split())
 _asarray = numpy.asarray  # by its own name, because a recorder stands in its place during a capture
 
 
@@ -350,7 +351,7 @@ class NumpyRecorder(ExampleRecorder):
         """A call of a function of NumPy's."""
         self.check_used()
         files.check(function)
-        args, kwargs = self.whole_arguments(args, kwargs)
+        args, kwargs = self.whole_arguments(args, kwargs, function)
         name = getattr(function, "__name__", "")
         handler = attributes.ANSWERS.get(function) if not kwargs and len(args) == 1 and is_traced(args[0]) else None
         if handler is not None:
@@ -365,7 +366,7 @@ class NumpyRecorder(ExampleRecorder):
     def site(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that stands in the program itself: of constants alone it is recorded if it makes an array."""
         files.check(function)
-        args, kwargs = self.whole_arguments(args, kwargs)
+        args, kwargs = self.whole_arguments(args, kwargs, function)
         if any(self.follows(leaf) for leaf in leaves((args, kwargs))):
             if isinstance(function, numpy.ufunc):
                 args, kwargs = with_named_out(function, args, kwargs)
@@ -378,10 +379,17 @@ class NumpyRecorder(ExampleRecorder):
         made = any(type(leaf) is numpy.ndarray for leaf in leaves(value))
         return self.call(function, args, kwargs) if made else value
 
-    def whole_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a call, of which some are handed on as a whole."""
+    def whole_arguments(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], function: Any = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call, of which some are handed on as a whole; ``function`` may be one that joins all items
+        of a list."""
         named = {name: self._whole(value) for name, value in kwargs.items()}
-        return tuple([self._whole(value) for value in args]), named
+        given = [self._whole(value) for value in args]
+        if given and type(given[0]) is StateListProxy and getattr(function, "__name__", "") in _JOINS:
+            node, items = given[0].whole(), list.__getitem__(given[0], slice(None))
+            given[0] = given[0] if node is None else whole_list(self.concrete(items), node, self)
+        return tuple(given), named
 
     def _whole(self, value: Any) -> Any:
         """A list that a loop of the graph has filled, or the shape of an array, is handed on as a whole."""

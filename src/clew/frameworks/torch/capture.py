@@ -236,6 +236,9 @@ class Run(ExampleRun):
             return None
         if self.settings.dynamic and not is_library and not self.findings.tells_tensors_apart:
             self.inputs.examples = list(examples)
+        asks_orders = self.settings.dynamic and self.findings.asks_orders and not is_library
+        self.inputs.key_orders.may_ask = asks_orders
+        self.inputs.key_orders.is_unseen = self.findings.sees_no_order
         asked = self.inputs.asked = asks(target, self.surroundings.functions, self._is_of_torch)
         return Choices(self.inputs, asked, self.findings, self.settings.static, self.settings.dynamic)
 

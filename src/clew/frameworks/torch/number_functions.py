@@ -20,6 +20,7 @@ import torch
 
 from clew.capture.bytecode.call_sites import redirected
 from clew.capture.patches import Patches
+from clew.capture.python.outside_reads import NumberText
 from clew.capture.recording import numbers
 from clew.capture.recording.list_proxies import ListProxy, StateListProxy, extreme
 from clew.capture.recording.numbers import choosing, is_of_python, traced_list, traced_range
@@ -92,6 +93,8 @@ def _converting(kind: type, own: Any, current: Current) -> Callable[..., Any]:
         if sys._getframe(1).f_code.co_name in FOR_PYTHON:
             return kind(*args, **kwargs)
         value: Any = args[0] if len(args) == 1 and not kwargs else None
+        if type(value) is NumberText:
+            return value.converted(kind)
         if is_of_python(value):
             return value if type(value) is own else compute(value.recorder, kind, value)
         recorder = current() if isinstance(value, torch.Tensor) else None

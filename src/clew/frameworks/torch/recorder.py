@@ -228,13 +228,11 @@ class TorchRecorder(ExampleRecorder):
         self.arrays: ArrayRecorder | None = None
         self.root: torch.nn.Module | None = None
         self.sizes = Sizes(self)
-        self.joins_lists = False
-        """Whether the arguments are those of a call that joins all items of a list, of whatever length."""
 
     def alike_items(self, items: list[Any], place: Any) -> Node | None:
         """A node that tells whether all items of a list of the state, which is joined, are tensors like these."""
         found = {facts.kind_of_item(item) for item in items}
-        if not self.joins_lists or len(found) != 1 or None in found:
+        if len(found) != 1 or None in found:
             return None
         return self.create(facts.are_alike, (self.resolve(place), *found))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.frameworks.jax.hard import (
+    arguments,
     effects,
     libraries,
     nests,
@@ -16,7 +17,7 @@ from tests.frameworks.jax.hard import (
 )
 from tests.frameworks.jax.hard.ledger import PROGRAMS
 
-assert effects and nests and numbers and outside and state and structure and traced_once and transforms
+assert arguments and effects and nests and numbers and outside and state and structure and traced_once and transforms
 UNTESTED = practice.UNTESTED | libraries.UNTESTED
 """Those that ``python -m tests.frameworks.jax.general`` runs alone."""
 __all__ = ["PROGRAMS", "UNTESTED"]

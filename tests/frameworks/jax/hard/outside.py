@@ -101,3 +101,45 @@ def stream_of_its_own(world):
 def generator_of_numpy(world):
     generator = numpy.random.default_rng(3)
     return lambda x: x * float(generator.random())
+
+
+@made((X,), _is(2), (X,), _is(1), (X,))
+def rounds_in_the_environment(world):
+    _is(3)(world)
+
+    def step(x):
+        rounds = int(os.environ.get(VARIABLE, 1))
+        for _ in range(rounds):
+            x = x * 2
+        return x, rounds
+
+    return step
+
+
+@made((X,), _is("2x"), (X,), _is("1_0"), (X,), _is(" 4 "), (X,))
+def text_of_the_environment_that_is_no_number(world):
+    _is(3)(world)
+
+    def step(x):
+        try:
+            return x * int(os.environ[VARIABLE])
+        except ValueError:
+            return x
+
+    return step
+
+
+@made((X,), _is(2), (X,), _is(1), (X,))
+def environment_as_text(world):
+    _is(1)(world)
+    return lambda x: (x * len(os.environ[VARIABLE]), os.environ[VARIABLE] + "!")
+
+
+@made((X,), _is(2), (X,), _is(1), (X,))
+def environment_into_a_float_of_its_own(world):
+    _is(1)(world)
+
+    def float(text):  # noqa: A001
+        return len(text) + ord(text[0])
+
+    return lambda x: x * float(os.environ[VARIABLE])

@@ -105,7 +105,7 @@ def jitted_methods_read_a_weight_that_others_set(world):
     return lambda x: world.layer.apply(x) + 1
 
 
-@program((X,), (Y,), (LONG,), refused=CHANGES)
+@program((X,), (Y,), (LONG,))
 def closure_of_jitted_function_changes(x):
     rounds = 1
     scaled = jax.jit(lambda v: v * rounds)
@@ -114,7 +114,7 @@ def closure_of_jitted_function_changes(x):
     return first, scaled(x)
 
 
-@program((X,), (Y,), (LONG,), refused=CHANGES)
+@program((X,), (Y,), (LONG,))
 def closure_of_branch_changes(x):
     factor = x.sum()
 
@@ -124,6 +124,26 @@ def closure_of_branch_changes(x):
     first = lax.cond(x[0] > 0, scaled, jnp.negative, x)
     factor = factor + 1
     return first, lax.cond(x[0] > 0, scaled, jnp.negative, x)
+
+
+@program((X, Y), (Y, X), (LONG, X), refused=CHANGES)
+def closure_changes_between_other_arguments(x, y):
+    rounds = 1
+    scaled = jax.jit(lambda v: v * rounds)
+    first = scaled(x)
+    rounds = 2
+    return first, scaled(y), scaled(x)
+
+
+@program((X,), (Y,), (LONG,))
+def closure_changes_twice(x):
+    kept = {"scale": 1}
+    scaled = jax.jit(lambda v, w: v * kept["scale"] + w)
+    found = []
+    for scale in (1, 2, 3):
+        kept["scale"] = scale
+        found.append(scaled(x, x + 1))
+    return found, scaled(x, 1.0)
 
 
 @program((X,), (Y,), (LONG,), refused=CHANGES)
