@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from types import CellType, CodeType, FrameType, FunctionType, ModuleType
+from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
 from clew.capture.bytecode.instructions import instructions_of
@@ -29,32 +29,34 @@ def may_swallow(frame: FrameType, catches: Callable[[CodeType], bool]) -> bool:
 
 
 def _named(code: CodeType, around: dict[str, Any]) -> Iterator[Any]:
-    """The values of variables, and those of their attributes that the code names too."""
+    """The values of variables, and those of their attributes that the code names too; proxies are not asked."""
     for value in around.values():
         if value is None:
             continue
         yield value
-        held = value if isinstance(value, ModuleType) else type(value)
+        kind = type(value)
+        held = object.__getattribute__(value, "__dict__") if kind.__dictoffset__ and kind is not type else {}
         for name in code.co_names:
-            inside = getattr(value, "__dict__", None)
-            found = inside.get(name) if isinstance(inside, dict) else None
-            yield vars(held).get(name) if found is None else found
+            found = held.get(name) if name in held else vars(kind).get(name)
+            if found is not None:
+                yield found
 
 
 def _swallows(value: Any, catches: Callable[[CodeType], bool], depth: int) -> bool:
-    if isinstance(value, FunctionType):
+    own = type(value)
+    if own is FunctionType:
         made = getattr(value, "__wrapped__", None)
-        if isinstance(made, FunctionType) and value.__code__.co_filename == contextlib.__file__:
+        if type(made) is FunctionType and value.__code__.co_filename == contextlib.__file__:
             return not is_installed(made.__code__) and catches(made.__code__)
         return depth > 0 and not is_installed(value.__code__) and _gives_one(value, catches, depth - 1)
-    if isinstance(value, contextlib._GeneratorContextManager):
+    if own is contextlib._GeneratorContextManager:
         code = getattr(value.gen, "gi_code", None)
         return code is not None and not is_installed(code) and catches(code)
-    kind: Any = value if isinstance(value, type) else type(value)
+    kind: Any = value if issubclass(own, type) else own
     if issubclass(kind, contextlib.suppress):
         return True
     leaves = next((vars(base)["__exit__"] for base in kind.__mro__ if "__exit__" in vars(base)), None)
-    return isinstance(leaves, FunctionType) and not is_installed(leaves.__code__) and _may_give_truth(leaves.__code__)
+    return type(leaves) is FunctionType and not is_installed(leaves.__code__) and _may_give_truth(leaves.__code__)
 
 
 def _gives_one(function: FunctionType, catches: Callable[[CodeType], bool], depth: int) -> bool:
