@@ -305,8 +305,8 @@ class Choices:
 
 
 KEYS_LATER = object()
-"""Stands among the checks of what has entered for the one on the keys of a dict, until it is known what matters of them:
-items are looked at behind it."""
+"""Stands among the checks of what has entered for that on the keys of a dict, until it is known what matters of them.
+Items are looked at behind it."""
 MOST_ORDERS = 6
 """The keys of dicts may stand in any order as long as there are no more orders than this."""
 
