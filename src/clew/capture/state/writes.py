@@ -93,8 +93,9 @@ class Writes:
 
     def _hand_out_last(self, last: Node) -> None:
         """Let iterators that are given back be made behind the writes: these are no changes while they are walked."""
+        function = getattr(self.state.inputs.recorder, "hand_out", None)  # of frameworks that give iterators back
         made = itertools.takewhile(lambda node: node is not last._next, self.graph.nodes)
-        for node in [one for one in made if one.target is self.state.inputs.recorder.hand_out and not one.users]:
+        for node in [one for one in made if function is not None and one.target is function and not one.users]:
             self.graph._root.prepend(node)
 
     def _distinct(self, kinds: Iterable[type]) -> None:
