@@ -55,6 +55,7 @@ IDEAS = {
     "backends.compile": "a question of the public surface, one file each",
     "backends.backward": "a question of the public surface, one file each",
     "backends.checkpoint": "an algorithm: what to save of the forward pass, and what to compute again",
+    "capture.bytecode.with_managers": "a question of its own: which context managers keep errors to themselves",
     "capture.control_flow.liveness": "an analysis of source: which variables a piece of it sets and reads",
     "capture.control_flow.loops": "how one loop becomes a node",
     "capture.control_flow.recordings": "an algorithm: what the recordings of all paths have in common",

@@ -101,7 +101,7 @@ class _Camera:
         if is_lazy(value):
             return Picture(name)
         facts = (str(value.dtype), tuple(value.shape), value.device.type, str(value.layout), value.requires_grad)
-        grad = value.grad if value.is_leaf else None
+        grad = _gradient(value)
         marks = {key: part for key, part in value.__dict__.items() if not key.startswith("_dynamo_")}
         held = {f".{key}": part for key, part in marks.items()} | ({} if grad is None else {".grad": grad})
         parts = {key: self.take(part, path + key) for key, part in held.items()}
@@ -222,3 +222,11 @@ def _same_array(wanted: Any, got: Any) -> bool:
 def _short(value: Any) -> str:
     text = str(value.tolist()) if isinstance(value, (torch.Tensor, numpy.ndarray)) else str(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _gradient(value: torch.Tensor) -> torch.Tensor | None:
+    """The gradient of a leaf; a view that autograd has given up says nothing of itself."""
+    try:
+        return value.grad if value.is_leaf else None
+    except RuntimeError:
+        return None

@@ -351,3 +351,13 @@ def _():
         example=lambda: call(torch.ones(1), 1, True, "a"),
         others=[lambda: call(torch.ones(1), 4, False, "b"), lambda: call(torch.ones(1), 2.5, True, "a")],
     )
+
+
+@program("generator_given_back_after_a_write", kind="results")
+def _():
+    def f(x, table):
+        table["rows"] = x.shape[0]
+        return (row * 2 for row in x)
+
+    others = [lambda: call(torch.ones(3, 2), {}), lambda: call(torch.ones(2, 4), {"rows": 1})]
+    return Case(f, example=lambda: call(torch.ones(2, 2), {}), others=others)

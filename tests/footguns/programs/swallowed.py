@@ -237,3 +237,102 @@ def _():
         others=[lambda: call(ones(3) * 2), lambda: call(ones(4))],
         between={"other 1": change, "other 2": change_more},
     )
+
+
+class Keeping:
+    """A manager that keeps all errors."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return True
+
+
+@contextlib.contextmanager
+def keeping():
+    try:
+        yield
+    except RuntimeError:
+        pass
+
+
+def keeper():
+    return Keeping()
+
+
+@program("manager_of_the_user_keeps_an_error", kind=KIND)
+def _():
+    def f(x):
+        with Keeping():
+            x.add_(0.5)
+        return x * 2
+
+    others = [lambda: call(ones(2, 3).long()), lambda: call(ones(3))]
+    return Case(f, example=lambda: call(ones(2, 3)), others=others)
+
+
+@program("manager_in_an_attribute_keeps_an_error", kind=KIND)
+def _():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.keeping = Keeping()
+
+        def forward(self, x):
+            with self.keeping:
+                x.add_(0.5)
+            with keeper():
+                x = x[1]
+            return x * 2
+
+    others = [lambda: call(ones(2, 3).long()), lambda: call(ones(1, 3)), lambda: call(ones(3))]
+    return Case(make=Model, example=lambda: call(ones(2, 3)), others=others)
+
+
+@program("generator_as_a_manager_keeps_an_error", kind=KIND)
+def _():
+    def f(x):
+        with keeping():
+            x.add_(0.5)
+        return x * 2
+
+    others = [lambda: call(ones(2, 3).long()), lambda: call(ones(3))]
+    return Case(f, example=lambda: call(ones(2, 3)), others=others)
+
+
+@program("finally_returns_after_an_error", kind=KIND)
+def _():
+    def f(x):
+        try:
+            x.add_(0.5)
+        finally:
+            return x * 2
+
+    others = [lambda: call(ones(2, 3).long()), lambda: call(ones(3))]
+    return Case(f, example=lambda: call(ones(2, 3)), others=others)
+
+
+@program("finally_goes_on_after_an_error", kind=KIND)
+def _():
+    def f(x):
+        for _ in range(2):
+            try:
+                x.add_(0.5)
+            finally:
+                continue
+        return x * 2
+
+    others = [lambda: call(ones(2, 3).long()), lambda: call(ones(3))]
+    return Case(f, example=lambda: call(ones(2, 3)), others=others)
+
+
+@program("example_fails_where_a_manager_keeps_the_error", kind=KIND)
+def _():
+    def f(x):
+        with Keeping():
+            x.add_(0.5)
+        return x * 2
+
+    others = [lambda: call(ones(2, 3)), lambda: call(ones(3).long())]
+    return Case(f, example=lambda: call(ones(2, 3).long()), others=others)

@@ -200,3 +200,19 @@ def test_numbers_that_the_program_has_to_know_are_guarded() -> None:
     assert numpy.allclose(typed(X, 4), 4 * X)
     assert "n is an int" in fails(typed, X, 4.0)
     assert "fits into int32" in fails(typed, X, 2**40)
+
+
+COUNT = 0
+
+
+def test_what_a_capture_relies_on_is_asked_by_a_capture_that_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def counted(x):
+        global COUNT
+        COUNT = COUNT + COUNT
+        return x
+
+    inner = clew.trace(counted, (X,))
+    outer = clew.trace(lambda x: inner(x), (X,))
+    assert numpy.allclose(outer(X), X)
+    monkeypatch.setitem(globals(), "COUNT", 5)
+    assert fails(outer, X).startswith("the graph assumed COUNT is unchanged")

@@ -8,12 +8,14 @@ handler asks for one class, and does not look at the error, its path is recorded
 from __future__ import annotations
 
 import dis
+import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, SimpleNamespace
 from typing import Any
 
-from clew.capture.bytecode.instructions import Instruction, Operations, instructions_of
+from clew.capture.bytecode.instructions import Instruction, instructions_of
+from clew.capture.bytecode.with_managers import may_swallow
 from clew.errors import ClewError, GuardError
 from clew.ir.effects import effect_of, pure
 from clew.ir.guests import FRAMEWORK_PACKAGES, Effect
@@ -223,7 +225,7 @@ def is_tried(
         executed[key] = code
         for start, end, names in known[1]:
             if start <= frame.f_lasti < end and not found:
-                found = errors is None or names is None or any(_may_catch(frame, name, errors) for name in names)
+                found = may_swallow(frame, catches_errors) if names == IN_WITH else _is_for(frame, names, errors)
         frame = frame.f_back
     return found
 
@@ -236,6 +238,11 @@ def _is_attempted(frame: FrameType) -> bool:
             return True
         inner = inner.f_back
     return False
+
+
+def _is_for(frame: FrameType, names: tuple[str, ...] | None, errors: Errors | None) -> bool:
+    """Whether a handler that asks for classes of these names may be for one of some errors."""
+    return errors is None or names is None or any(_may_catch(frame, name, errors) for name in names)
 
 
 def _may_catch(frame: FrameType, name: str, errors: Errors) -> bool:
@@ -258,7 +265,10 @@ def class_caught(frame: FrameType | None, errors: Errors | None) -> type[Excepti
         if known is None or known[2]:
             return None
         for start, end, names in known[1]:
-            if start <= frame.f_lasti < end:
+            if start <= frame.f_lasti < end and names == IN_WITH:
+                if may_swallow(frame, catches_errors):
+                    return None
+            elif start <= frame.f_lasti < end:
                 kind = _class_named(frame, names[0]) if names is not None and len(names) == 1 else None
                 return kind if kind is not None and (errors is None or _may_catch(frame, names[0], errors)) else None  # type: ignore[index]
         frame = frame.f_back
@@ -273,6 +283,10 @@ def catches_only(kind: type[Exception], frame: FrameType | None, errors: Errors 
             return True
         around = [names for start, end, names in known[1] if start <= frame.f_lasti < end]
         for names in around:
+            if names == IN_WITH:
+                if may_swallow(frame, catches_errors):
+                    return False
+                continue
             if names is None or errors is None:
                 return False
             if any(_may_catch(frame, name, errors) and _class_named(frame, name) is not kind for name in names):
@@ -292,47 +306,40 @@ def _class_named(frame: FrameType, name: str) -> type[Exception] | None:
 
 def catches_errors(code: CodeType) -> bool:
     """Whether a part of a function stands under an ``except``."""
-    return bool(_tried(code))
+    return bool(handlers_of(code))
 
 
 def handlers_of(code: CodeType) -> tuple[Region, ...]:
     """The parts of a function that stand under an ``except``, and the classes of errors that each asks for."""
-    return _tried(code)
+    return tuple(one for one in _tried(code) if one[2] != IN_WITH)
 
 
 def _tried(code: CodeType) -> tuple[Region, ...]:
-    """The parts of a function that stand under an ``except``."""
-    swallows = "suppress" in code.co_names  # a ``with`` that may keep errors to itself
-    if not code.co_exceptiontable or not _may_catch_any(code, swallows):
+    """The parts of a function that stand under an ``except``, in a ``with``, or before a ``finally`` that may go on
+    without the error."""
+    if not code.co_exceptiontable:
         return ()
     instructions = instructions_of(code)
     places = {instruction.offset: place for place, instruction in enumerate(instructions)}
     entries = dis._parse_exception_table(code)  # type: ignore[attr-defined]
 
-    def is_caught(target: int, handlers: frozenset[int]) -> bool:
+    def regions_of(start: int, end: int, target: int, handlers: frozenset[int]) -> Iterator[Region]:
         """A handler that passes the error on, the end of a ``with`` say, may itself stand under one that does not."""
-        if _catches(instructions, places.get(target, len(instructions)), swallows):
-            return True
-        around = {entry.target for entry in entries if entry.start <= target < entry.end} - handlers
-        return any(is_caught(outer, handlers | {target}) for outer in around)
+        place = places.get(target, len(instructions))
+        if _catches(instructions, place):
+            yield start, end, _asked_for(instructions, places, target)
+            return
+        if _is_end_of_with(instructions, place):
+            yield start, end, IN_WITH
+        for outer in {entry.target for entry in entries if entry.start <= target < entry.end} - handlers:
+            yield from regions_of(start, end, outer, handlers | {outer})
 
-    return tuple(
-        (entry.start, entry.end, _asked_for(instructions, places, entry.target))
-        for entry in entries
-        if is_caught(entry.target, frozenset({entry.target}))
-    )
-
-
-_ENTERED, _DROPPED, _MATCHED, _WITH = (
-    dis.opmap[name] for name in ("PUSH_EXC_INFO", "POP_TOP", "CHECK_EXC_MATCH", "WITH_EXCEPT_START")
-)
+    found = (regions_of(one.start, one.end, one.target, frozenset({one.target})) for one in entries)
+    return tuple(itertools.chain.from_iterable(found))
 
 
-def _may_catch_any(code: CodeType, swallows: bool) -> bool:
-    """Whether a function has an operation that stands in handlers which keep errors; most have a ``with`` at most."""
-    operations = Operations(code).all
-    keeps = _MATCHED in operations or bytes((_ENTERED, _DROPPED)) in operations
-    return keeps or (swallows and _WITH in operations)
+IN_WITH = ("the end of a with",)
+"""In the place of names of classes: the managers that the code names tell whether errors are kept."""
 
 
 def _asked_for(instructions: list[Instruction], places: dict[int, int], target: int) -> tuple[str, ...] | None:
@@ -353,11 +360,25 @@ def _asked_for(instructions: list[Instruction], places: dict[int, int], target: 
     return tuple(names) or None
 
 
-def _catches(instructions: list[Instruction], place: int, swallows: bool) -> bool:
-    """Whether a handler asks for the kind of error, or takes all: the end of a ``with`` or ``finally`` does neither."""
+def _is_end_of_with(instructions: list[Instruction], place: int) -> bool:
     following = [instruction.opname for instruction in instructions[place : place + 8]]
-    if not following or following[0] != "PUSH_EXC_INFO":
+    return following[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" in following
+
+
+def _catches(instructions: list[Instruction], place: int) -> bool:
+    """Whether a handler asks for the kind of error, takes all, or is a ``finally`` that may leave the function; the end
+    of a ``with``, or of another ``finally``, passes the error on."""
+    following = [instruction.opname for instruction in instructions[place : place + 8]]
+    if following[:1] != ["PUSH_EXC_INFO"] or "WITH_EXCEPT_START" in following:
         return False
-    if "WITH_EXCEPT_START" in following:
-        return swallows
-    return "CHECK_EXC_MATCH" in following or (len(following) > 1 and following[1] == "POP_TOP")
+    return "CHECK_EXC_MATCH" in following or following[1:2] == ["POP_TOP"] or _is_left(instructions[place:])
+
+
+def _is_left(handler: list[Instruction]) -> bool:
+    """Whether a handler may end without raising its error again: by a ``return``, or a ``break`` in a ``finally``."""
+    for before, one in itertools.pairwise(handler):
+        if one.opname == "RERAISE" and before.opname != "POP_EXCEPT":
+            return False  # all before it was the ``finally`` itself
+        if one.opname == "POP_EXCEPT" and before.opname != "COPY":
+            return True
+    return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import itertools
 import operator
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -87,7 +88,15 @@ class Writes:
             self._write_attributes(owner, type(array), before, after, attached)
         if last._next is not self.graph._root:
             last._next.meta[FIRST_WRITE] = True
+            self._hand_out_last(last)
         return output
+
+    def _hand_out_last(self, last: Node) -> None:
+        """Let iterators that are given back be made behind the writes: these are no changes while they are walked."""
+        function = getattr(self.state.inputs.recorder, "hand_out", None)  # of frameworks that give iterators back
+        made = itertools.takewhile(lambda node: node is not last._next, self.graph.nodes)
+        for node in [one for one in made if function is not None and one.target is function and not one.users]:
+            self.graph._root.prepend(node)
 
     def _distinct(self, kinds: Iterable[type]) -> None:
         """Objects that are changed were different ones in the example, and must be again."""

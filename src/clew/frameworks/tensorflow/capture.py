@@ -8,11 +8,13 @@ variables. Python's state is as it was afterwards; a program that changes it is 
 from __future__ import annotations
 
 import copy
+import functools
 import operator
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -31,7 +33,7 @@ from clew.capture.python.listener import CHANGES, PRINTS, Listener
 from clew.capture.python.screens import is_redirected
 from clew.capture.recording.inputs import bind
 from clew.capture.state.containers import SIMPLE, follows
-from clew.capture.state.reachable import attribute_names, compares_objects
+from clew.capture.state.reachable import attribute_names, compares_objects, holds_graph
 from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
@@ -60,7 +62,9 @@ from clew.frameworks.tensorflow.tracing import Tracing
 from clew.frameworks.tensorflow.types import Root, variable_name
 from clew.ir.arguments import all_nodes, nested_graphs
 from clew.ir.control_flow import cond, is_control
+from clew.ir.effects import resolve
 from clew.ir.graph import Graph
+from clew.ir.guards import Attribute, Guard, leaves_of, mapped
 from clew.ir.node import Node
 from clew.ir.source import is_hidden
 
@@ -129,6 +133,7 @@ def _until_known(
         run = _Capture(fn, known, options, lifted, root)
         try:
             graph, _ = run.run(args, kwargs, options.opaque)
+            graph.set_guards((*graph._guards, *run.guards_of_captures()))
             break
         except _Changed as changed:
             lifted |= {slot.key: slot for slot in changed.slots}
@@ -478,6 +483,21 @@ class _Capture:
 
         for one in self.wrapped:
             guards.wrapped(one)
+
+    def guards_of_captures(self) -> Iterator[Guard]:
+        """What captures that the program calls rely on besides their arguments; their own checks ran while it was
+        traced."""
+        for _, captured in self.surroundings.values():
+            for guard in captured._graph._guards if holds_graph(captured) else ():
+                if not any(isinstance(leaf, Node) for leaf in leaves_of(guard.subject)):
+                    root = getattr(captured, "root", captured)
+                    yield replace(guard, subject=mapped(guard.subject, functools.partial(self._own, root)))
+
+    def _own(self, root: Any, leaf: Any) -> Any:
+        """An attribute of another root, as one of the own."""
+        if not isinstance(leaf, Attribute):
+            return leaf
+        return Attribute(self.root.path_of(resolve(root, leaf.path), leaf.path.rpartition(".")[2]))
 
     def _watched(self, variables: Any) -> WatchedVariables:
         made = WatchedVariables(self.recorder.is_end)
