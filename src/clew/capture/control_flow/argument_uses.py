@@ -270,6 +270,10 @@ class _Uses:
         if not isinstance(parent, ast.Call) or node is parent.func:
             return False
         function = parent.func
+        if isinstance(function, ast.Name) and function.id == "reversed":
+            loop = self._parents[parent]  # a list stands for the iterator, which is walked once
+            is_walked = isinstance(loop, (ast.For, ast.comprehension)) and parent is loop.iter
+            return is_walked and function.id not in self._variables and function.id not in self._names_set
         if isinstance(function, ast.Name):
             return self._is_reading(function)
         is_joining = isinstance(function, ast.Attribute) and function.attr in _JOINING

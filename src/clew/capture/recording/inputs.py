@@ -501,10 +501,9 @@ class Inputs:
             keys = tuple(key for way, key in container.before if way == ITEM)
             is_argument = self.choices is not None and self.choices.is_open
             if len(keys) > 1 and (type(value) is dict or (type(value) is OrderedDict and is_argument)):
-                self.key_orders.found.append((container, keys))
+                self.key_orders.found.append((container, keys, len(self.checks)))
                 self.key_orders.kept += [] if is_argument else [value]
-            else:
-                self.checks.append((notes.require_keys, place, keys))
+            self.checks.append((notes.require_keys, place, keys))
         elif isinstance(value, set):
             self.checks.append((notes.require, place, set(value)))
         elif isinstance(value, (list, deque)):
@@ -593,7 +592,8 @@ class Inputs:
     def write_checks(self) -> list[Node]:
         """Put the guards of what has entered into the graph, each once."""
         written = []
-        self.checks += self.key_orders.checks()
+        for index, check in self.key_orders.relaxed():
+            self.checks[index] = check
         for check, place, expected in self.checks:
             node = self.recorder.resolve(place)
             shown = expected.__name__ if isinstance(expected, type) else repr(expected)

@@ -338,3 +338,22 @@ def values_that_are_changed_in_between(params):
 @program(({"a": X, "b": Y}, {"a": X, "b": Y}), ({"b": Y}, {"a": X}), ({"a": X}, {"a": X, "b": Y}))
 def values_side_by_side(left, right):
     return [a * b for a, b in zip(left.values(), right.values(), strict=False)]
+
+
+@program((X, [1.0, 2.0]), (X, [1.0, 2.0, 3.0]), (Y, [0.5]), (Y, []))
+def polynomial_from_behind(x, coefficients):
+    result = jnp.zeros_like(x)
+    for coefficient in reversed(coefficients):
+        result = result * x + coefficient
+    return result
+
+
+@program((X, Y), (X,), (X, Y, -X))
+def rows_from_behind(*rows):
+    behind = reversed(rows)
+    return [row + 1 for row in behind], list(behind), [row * 2 for row in reversed(rows)]
+
+
+@program(({"a": X, "b": 2.0},), ({"b": 1.0, "a": X},), ({"a": X},), ({"b": 3.0},), ({},))
+def trees_of_other_keys(held):
+    return jax.tree.map(lambda leaf: leaf * 2, held), held
