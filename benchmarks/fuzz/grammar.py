@@ -107,7 +107,7 @@ make_adder({F})({M})
 {M}.apply_twice if hasattr({m}, 'apply_twice') else {M}
 getattr({M}, 'relu')()
 operator.add({M}, {M})
-{M} * len(f"{{{I}}}")
+{M} * len(format({I}))
 torch.nn.functional.normalize({M}, dim=-1)
 torch.quantile({M}.float(), 0.5, dim=0) + {M}
 {M}.index_select(0, torch.arange({m}.shape[0]))
@@ -130,6 +130,63 @@ torch.stack(sorted({m}, key=lambda z: float(z.sum())))
 torch.stack(list(reversed({m}.unbind(0))))
 torch.stack({m}.split(1)).view({m}.shape)
 torch.cat({m}.chunk(2))
+{M}.int() / 2
+{M} + ({M} > {g})
+{M}.long().div(2, rounding_mode='floor') + {M}
+{M}.bool() | ({M} > {g})
+{M} % 2
+{M} // 1
+{M}.to(torch.promote_types({m}.dtype, torch.int32))
+torch.true_divide({M}, 2)
+{M}.diagonal()[0] + {M}
+{M}.unbind(0)[-1] + {M}
+{M}.as_strided({m}.shape, (1, 0)) + {M}
+{M}.detach().numpy() + np.float32(1) + {M}
+torch.from_numpy(np.tanh({M}.detach().numpy()))
+torch.func.vmap(lambda z: z * {g})({M})
+torch.func.grad(lambda z: (z * z).sum())({M}.float())
+torch.cond({S} > {g}, lambda z: z + 1, lambda z: z - 1, ({M},))
+torch.utils.checkpoint.checkpoint(lambda z: z.sin(), {M}, use_reentrant=False)
+Straight.apply({M})
+{M}.unique().sum() + {M}
+{M}[{M} > {g}].sum() + {M}
+{M}.masked_select({M} > {g}).numel() * {M}
+torch.bincount(({M} > {g}).long().flatten()).amax() + {M}
+repeated({M}, {I} % 4)
+summed({M}, {M})
+summed(*{l}, extra={M})
+summed(**{d})
+summed({M}, *{l}, **{d})
+{M} * cached_power({I} % 4)
+{M} * cached_power(float({n}))
+{M} * fibonacci({I} % 6)
+next(doubled_rows({M})) + {M}
+sum(running([{M}, {M}]), {M})
+sum(guarded_rows({M}), {M})
+Level({I} % 2).scaled({M})
+{M} * Settings(by={F}).both
+replace(Settings(), by={F}).applied({M})
+Meter({F})({M})
+attempted({M})
+attempted({M}, {I})
+(lambda *z, **w: z[0] + len(w))({M}, by={F})
+functools.partial(shifted, by={F}, sign=-1)({M})
+[{M} for _ in range(2) if {B}][-1] if {B} else {M}
+{{0: {M}, 1: {M}}}.get({I}, {M})
+(again := {M}) + again
+max([{M}, {M}], key=lambda z: z.sum().item())
+next((z for z in {l} if z.sum() > {g}), {M})
+functools.reduce(lambda a, b: a + b * {g}, {l}, {M})
+dict(enumerate({l})).get({I}, {M})
+[*{l}, {M}][-1]
+({l} + [{M}])[{I} % 2]
+{M} * sum(range({I} % 5))
+{M} + int('{n}' + str({I} % 3))
+{M} * (not {l})
+{M} * ({m} is {m})
+{M} + any(z is {m} for z in {l})
+{M} * len({{*{d}, 'a'}})
+{M} * len(str({I}))
 """
 
 MODULE_MATRICES = """
@@ -156,6 +213,18 @@ F.dropout({M}, self.rate, self.training)
 sum((p.sum() for p in self.parameters()), {M})
 self.linear(self.drop({M}))
 {M} * self.named['up'].weight.sum()
+self.cell({M})
+self.cell.peek({M})
+self.bound({M})
+self.forward_twice({M})
+getattr(self, 'linear')({M})
+{M} * self.cell.count
+{M} + self.cell.memory
+{M} * len(list(self.children()))
+[one({M}) for one in self.layers][-1]
+functools.reduce(lambda z, one: one(z), self.layers, {M})
+torch.func.functional_call(self.linear, dict(self.linear.named_parameters()), ({M},))
+{M} * self.doubled_scale
 """
 
 ROWS = """
@@ -226,6 +295,33 @@ len(HISTORY)
 len(TABLE)
 len(mode)
 hash({I}) % 5
+{I} ** 2
+{I} - {I}
+-{I}
+{I} & 3
+{I} ^ 1
+{I} << 1
+abs({I} - 2)
+divmod({I}, 2)[1]
+min({I}, {I}, 3)
+sum(range({I} % 4))
+math.floor({F})
+math.ceil({F})
+int(math.copysign(1, {F}))
+({I} or 2)
+({I} and 2)
+({I} if {B} else {I})
+(1, 2, 3)[{I} % 3]
+len(format({F}, '.1f'))
+len(range({I} % 5))
+int(str({I}))
+sorted([{I}, {I}])[0]
+cached_power({I} % 4)
+fibonacci({I} % 6)
+TABLE.get({I}, {n})
+({I}).bit_length()
+list(range(3)).index({I} % 3)
+[{I}, {I}].count({I})
 """
 
 FLOATS = """
@@ -247,6 +343,22 @@ TABLE.get('{k}', {g})
 (HISTORY[-1] if HISTORY else {g})
 {F} if {B} else {F}
 1.0 / {m}.shape[0]
+{F} / 2
+{F} // 1
+{F} % 1
+-{F}
+{F} ** 2
+{I} / 2
+round({F}, 1)
+math.fmod({F}, 2)
+math.exp(min({F}, 2.0))
+math.isnan({F}) * 1.0
+sum([{F}, {F}])
+max([{F}, {F}, {g}])
+float(format({F}, '.2f'))
+float({I} > {n})
+Settings(by={F}).both
+statistics_of({F}, {F})
 """
 
 CONDITIONS = """
@@ -299,6 +411,41 @@ SCALE == 2.0
 any(z.sum() > {g} for z in {l})
 all({B} for _ in range(1))
 -1 < {F} < 3
+{F} == {g}
+{F} != {F}
+{I} == {I}
+{I} in (1, 2)
+{F} in (0.5, 1.5)
+{I} in {d}
+{I} in range({n}, 4)
+type({F}) is float
+isinstance({I}, (bool, int))
+isinstance({F}, int)
+float({F}).is_integer()
+{I} is None
+{I} and {B}
+({B}) != ({B})
+({B}) ^ ({B})
+{n} < {I} < 4
+{l} is {l}
+{l} == []
+{d} == {{}}
+{m} is {l}
+any(z is {m} for z in {l})
+all(z.shape == {m}.shape for z in {l})
+len(set({d})) > {n}
+sorted({d}) == ['a']
+list({d}) == ['a', 'b']
+{d}.get('{k}') is None
+{d}.get('{k}') is {m}
+callable({m})
+format({I}) == '2'
+str({B}) == 'True'
+(found := {I}) > {n} or found == 0
+Level({I} % 2) is Level.LOW
+max({l}, key=lambda z: z.sum(), default=None) is None
+next(iter({d}), None) == 'a'
+id({m}) == id({m})
 """
 
 MODULE_INTEGERS = """
@@ -307,6 +454,8 @@ len(self.history)
 len(self.cache)
 self.width
 type(self).calls
+self.cell.count
+sum(1 for _ in self.parameters())
 """
 MODULE_FLOATS = """
 self.scale
@@ -322,6 +471,11 @@ self.last is None
 self.total.sum() > {g}
 hasattr(self, 'linear')
 self.linear.weight.requires_grad
+self.cell.count > {n}
+self.cell.training
+self.last is {m}
+isinstance(self.layers[{I} % 2], nn.Linear)
+self.doubled_scale > {g}
 """
 
 STATEMENTS = """
@@ -458,6 +612,154 @@ L new = [*pairs({m}, {l})]
 M new = sum(doubled_rows({m}), {M})
 M new = Point({m}, {I}).move({M}).where
 M new = (lambda z, by={F}: z + by)({m})
+M new = {m}.view({m}.shape)
+M new = {m}[:]
+M new = {m}.detach()
+M new = {m}.t().t()
+M new = {m}.view(-1).view({m}.shape)
+M new = {m}.unsqueeze(0)[0]
+M new = torch.from_numpy({m}.detach().numpy())
+M new = {m}.expand_as({m})
+M new = {m}.contiguous()
+M new = {m}.to({m}.dtype)
+M new = {m}.reshape({m}.shape)
+M new = {m}.data
+R new = {m}.diagonal()
+R new = {m}.t()[0]
+R new = {m}.unbind(0)[0]
+R new = {m}.detach().numpy()[0]
+L new = list({m}.chunk(1))
+L new = [{m}, {m}]
+L new = [{m}] * 2
+L new = [z.view(z.shape) for z in {l}]
+L new = list(map(lambda z: z + {g}, {l}))
+L new = list(filter(lambda z: z.sum() > {g}, {l}))
+L new = [*{l}, *{l}][:3]
+L new = list(reversed({l}))
+L new = list(running({l}))
+L new = [a + b for a, b in zip({l}, [{m}, {m}])]
+L new = [z for j, z in enumerate({l}) if j != {I}]
+L new = list(itertools.chain({l}, [{M}]))
+L new = [(a, b)[{I} % 2] for a, b in itertools.product({l}[:2], {l}[:2])]
+L new = copy.copy({l})
+L new = copy.deepcopy({l})
+L new = list(dict.fromkeys('aba', {m}).values())
+L new = list(collections.deque({l}, maxlen=2))
+D new = collections.OrderedDict(a={M}, b={M})
+D new = dict(sorted({d}.items()))
+D new = {{key: value for key, value in {d}.items() if value.sum() > {g}}}
+D new = {{**{d}, **dict(b={M})}}
+D new = copy.copy({d})
+D new = {d} | dict(c={M})
+D new = dict(collections.defaultdict(lambda: 0, {d}))
+I new = divmod({I}, 3)[0]
+I new = min({I}, 3)
+I new = sum(1 for z in {l} if z.sum() > {g})
+I new = len({{one for one in {d}}})
+M new = copy.deepcopy({m})
+M new = copy.copy({m})
+  {m}[...] = {M}
+  {m}.t()[0] = {F}
+  {m}[:, 0] *= {F}
+  {m}[:1].copy_({m}[-1:])
+  {m}.view(-1)[1:] -= {g}
+  {m}.diagonal().fill_({F})
+  {m}.transpose(0, 1).add_({g})
+  {m}.detach().numpy()[0] = {F}
+  {m}.detach().numpy()[:] += 1
+  {m}.scatter_(1, torch.zeros({m}.shape[0], 1, dtype=torch.long), {F})
+  {m}[{M} > {g}] += {F}
+  {m}[[0, -1]] = {m}[[-1, 0]]
+  {m}.index_add_(0, torch.tensor([0]), {m}[:1].clone())
+  {m}.bernoulli_(0.5)
+  {m}.normal_()
+  torch._foreach_add_({l}, {g})
+  {m}.requires_grad_(False)
+  {m} = {m}.requires_grad_()
+  {r}.fill_({F})
+  {r} += {r}
+  {i} -= 1
+  {i} %= 3
+  {i} = ({i}, {I})[{I} % 2]
+  {i} = {i} if {B} else {I}
+  {m}, {i} = {M}, {I}
+  {i}, {m} = {i} + 1, {m} * {i}
+  *_, {m} = [{m}, *{l}]
+  {l}[0], {l}[-1] = {l}[-1], {l}[0]
+  {l}[{I} % 2] = {M}
+  {l}[-1][0] = {R}
+  {l}[1:] = [{M}]
+  {l} *= 2
+  {l}.remove({l}[0])
+  {l}[0].mul_({F})
+  {l}.insert({I} % 2, {m})
+  {l}.append({l}[0])
+  {l} = [*{l}, {m}]
+  {l} = {l} and {l}[:-1]
+  {d}['{k}'] = {d}.pop('{k}', {m})
+  {d}[{I} % 3] = {M}
+  {d}['{k}'][0] = {F}
+  {d}['{k}'].add_({g})
+  {d}.popitem()
+  {d}.clear()
+  {m} = next(iter({d}.values()), {m})
+  COUNT -= 1
+  COUNT = COUNT * 2 if {B} else 0
+  TABLE['{k}'] = TABLE.get('{k}', 0) + 1
+  HISTORY[:] = HISTORY[-2:]
+  HISTORY.pop() if HISTORY else None
+  del HISTORY[:-1]
+  KEPT.pop('{k}', None)
+  KEPT['{k}'] = KEPT.get('{k}', 0) + {m}
+  LATEST = {m}
+  LATEST = {M}
+  LATEST = None
+M new = (LATEST if LATEST is not None else {m})
+M new = {m} if LATEST is None else LATEST + {m}
+  SEEN.add({I} % 3)
+  SEEN.add({m}.shape[0])
+  SEEN.discard({I})
+M new = {M} * len(SEEN)
+  QUEUE.append({F})
+  QUEUE.append({m})
+M new = {M} + sum(QUEUE)
+  METER.total += {F}
+  METER.latest = {m}
+  METER.note({M})
+M new = METER({M})
+M new = {M} * METER.level
+  METER.level = {F}
+M new = {m} if METER.latest is None else METER.latest + {m}
+  setattr(METER, 'total', {F})
+  STACK.push({M})
+  STACK.push({m})
+M new = STACK.pop({m})
+M new = {M} * len(STACK)
+M new = STACK.top({m})
+  Settings.shared.append({F})
+M new = {M} * len(Settings.shared)
+  print({I}, {F})
+  print('at', {m}.shape[0])
+  print(f"{{{F}:.2f}} {{{B}}}")
+  print({S} > {g})
+  print({m}.shape, sep=', ')
+  print('{k}', end=' ')
+M new = {M} + random.uniform(0, 1)
+M new = {M} * random.choice([1, 2, {g}])
+M new = {M} + random.Random({I}).random()
+I new = random.randint(0, 3)
+  random.shuffle({l})
+  random.seed({n})
+M new = {M} * np.random.rand()
+M new = attempted({m}, {I})
+  attempted({m})
+L new = list(guarded_rows({m}))
+M new = Cursor({l}).walked({m})
+M new = summed(*[{m}] * ({I} % 3), {M})
+  assert {m} is not None, f"{{{I}}}"
+  del {i}
+  {m} = {m} + {i} if {B} else {m}
+M new = {m} if isinstance({m}, torch.Tensor) else torch.ones(2)
 """
 """The first letter says what kind of variable `new` becomes; a blank: none."""
 
@@ -497,6 +799,41 @@ M new = self.remember({m})
   self.steps.add_(1)
   self.options['{k}'] = {F}
 M new = {M} * self.options.get('{k}', {g})
+M new = self.cell({M})
+  self.cell.count += 1
+  self.cell.memory.add_({g})
+  self.cell.memory = {R}.detach()
+  self.cell.reset()
+M new = {M} + self.cell.memory
+M new = self.bound({m})
+  self.doubled_scale = {F}
+  self.total = {R}.detach()
+  self.total, self.count = self.total + 1, self.count + 1
+  setattr(self, 'last', {m})
+  self.history[:] = self.history[-2:]
+  self.history += [{I}]
+  self.cache = {{**self.cache, '{k}': {m}.detach()}}
+  self.cache.pop('{k}', None)
+  self.options = {{'{k}': {F}}}
+  self.options.update({k}={F})
+  self.linear.weight.data.mul_(0.9)
+  self.linear.bias.data[0] = {F}
+  self.norm.momentum = 0.2
+  self.drop.p = 0.25
+  self.layers[-1].seen = {I}
+M new = {M} * getattr(self.layers[-1], 'seen', 1)
+M new = {m} if self.last is None else self.last * 0.5 + {m}
+M new = self.total.detach() + {M}
+M new = self.total.view(-1) * {M}
+R new = self.total
+R new = self.total[:]
+R new = self.linear.bias
+  self.total.copy_({R}.detach())
+  self.total[:2] = {g}
+  self.count = {i}
+  self.count, self.scale = {I}, {F}
+  self.last = ({m}, {I})[0]
+  self.offset.data.add_({g})
 """
 
 RESULTS = """
@@ -523,95 +860,26 @@ f"{{{I}}} {{{m}.shape[0]}}"
 ({m}, {r})
 Point({m}, {I})
 ({m}, str({i}), {B})
+({m}, {m}[0])
+({m}, {m}.view(-1))
+({l}, {l})
+({d}, list({d}))
+{{'n': {I}, 'f': {F}}}
+[{m}] * 2
+(z * {g} for z in [{m}, {m}])
+(*{l}, {m})
+{l}[:{I} % 3]
+({m}, None if {B} else {I})
+Settings(by={F})
+({m}, {I}, {F}, {S})
+{m}.tolist()
+{m}.detach().numpy()
+({m}.dtype, {m}.shape, {m}.requires_grad)
+sorted({d})
+None
+{B}
+({m}, [{I} for _ in range(2)])
 """
-
-HELPERS: dict[str, str] = {
-    "halves": """
-def halves(value):
-    if value.sum() > 0:
-        return value / 2
-    return value * 0.5 - 1
-""",
-    "chosen": """
-def chosen(first, second):
-    best = first
-    for one in (first, second):
-        if one.mean() > best.mean():
-            best = one
-    return best
-""",
-    "shifted": """
-def shifted(value, by=0.5, *rest, sign=1, **options):
-    return value + by * sign + len(rest) + len(options)
-""",
-    "scaled_in_place": """
-def scaled_in_place(value):
-    value *= 2
-    return value
-""",
-    "make_adder": """
-def make_adder(amount):
-    def add(value):
-        return value + amount
-    return add
-""",
-    "remembered": """
-def remembered(value):
-    key = tuple(value.shape)
-    if key not in KEPT:
-        KEPT[key] = value * 2
-    return KEPT[key]
-""",
-    "counted": """
-def counted(value):
-    global COUNT
-    COUNT += 1
-    return value * COUNT
-""",
-    "collect": """
-def collect(value, into=[]):
-    into.append(value)
-    return into
-""",
-    "pairs": """
-def pairs(value, others):
-    for place, other in enumerate(others):
-        yield value + other * place
-""",
-    "doubled_rows": """
-def doubled_rows(value):
-    for row in value:
-        yield row * 2
-""",
-    "Pair": """
-class Pair(NamedTuple):
-    left: object
-    right: object
-""",
-    "Box": """
-class Box:
-    made = 0
-
-    def __init__(self, value):
-        self.value = value
-        self.size = value.shape[0]
-
-    def doubled(self):
-        return self.value * 2 if self.size > 1 else self.value
-""",
-    "Point": """
-@dataclass
-class Point:
-    where: object
-    steps: int = 0
-
-    def move(self, by):
-        self.steps += 1
-        self.where = self.where + by
-        return self
-""",
-}
-"""By name; those that a program uses, directly or through another, stand before it."""
 
 
 def lines(table: str) -> list[str]:

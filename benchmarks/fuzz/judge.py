@@ -33,6 +33,8 @@ SECONDS, PATIENCE = 5.0, 20.0
 ABSENT = "there is no such attribute"
 ATTRIBUTES = ("scale", "rate", "count", "last", "cache", "history", "options", "factor")
 """Of the model: those that are no tensors, which the harness looks at anyway."""
+CELL = ("count", "kept")
+"""Of the module inside of it."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,7 @@ def build(program: RandomProgram, refused: set[int]) -> Case:
         state=lambda subject: _state(program, module, made[-1], subject),
         same_text=False,
         aliasing=vocabulary.aliasing,
+        printing=True,
         gradients=vocabulary.gradients,
     )
 
@@ -154,15 +157,22 @@ def _act(action: str, names: dict[str, Any], place: int, refused: set[int], subj
 def _state(program: RandomProgram, module: types.ModuleType, source: Any, subject: Any) -> dict[str, Any]:
     """Globals, attributes of classes, and what the function closes over or the module holds."""
     found = {name: value for name, value in vars(module).items() if name.isupper() and name != "F"}
-    for name in ("Config", "Model", "Box"):
+    for name in ("Config", "Model", "Box", "Settings"):
         held = vars(getattr(module, name, object))
-        found |= {f"{name}.{key}": value for key, value in held.items() if isinstance(value, (int, float))}
+        found |= {f"{name}.{key}": value for key, value in held.items() if isinstance(value, (int, float, list))}
     if program.kind == MODULE:
         held = {f"self.{name}": _attribute(subject, source, name) for name in ATTRIBUTES}
+        held |= {f"self.cell.{name}": _attribute(*_cells(subject, source), name) for name in CELL}
         return found | held
     names = getattr(source, "__code__", _state.__code__).co_freevars
     cells = zip(names, getattr(source, "__closure__", None) or (), strict=True)
     return found | {name: cell.cell_contents for name, cell in cells}
+
+
+def _cells(subject: Any, source: Any) -> tuple[Any, Any]:
+    """The module inside of the module; a capture that has none of that name shows the original's."""
+    inside = getattr(source, "cell", None)
+    return getattr(subject, "cell", inside), inside
 
 
 def _attribute(subject: Any, source: Any, name: str) -> Any:

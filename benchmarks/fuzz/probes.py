@@ -25,13 +25,22 @@ STATE = {
     "self.linear": ("subject.linear.weight.data.mul_(2)",),
     "Model.calls": ("module.Model.calls = 3",),
     "self.factor": ("module.Model.factor = 3.0",),
+    "self.cell": ("subject.cell.count = 4", "subject.cell.memory.fill_(1.0)", "subject.cell.kept = None"),
+    "self.options": ("subject.options.clear()", "subject.options['a'] = 2.5"),
+    "self.norm": ("subject.norm.momentum = 0.5",),
 }
 
 
 def chosen_parameters(chosen: random.Random, vocabulary: Vocabulary) -> list[Parameter]:
-    """Up to three parameters of different names, those without a default first."""
+    """Up to three parameters of different names, in an order that Python takes."""
     picked = {one.name: one for one in chosen.sample(vocabulary.parameters, chosen.choice((0, 1, 1, 2, 2, 3)))}
-    return sorted(picked.values(), key=lambda one: "=" in one.declared)
+    return sorted(picked.values(), key=_rank)
+
+
+def _rank(parameter: Parameter) -> int:
+    """Any number of arguments, those without a default, those with one, any keywords."""
+    stars = parameter.declared.count("*")
+    return {0: 1 + ("=" in parameter.declared), 1: 0, 2: 3}[stars]
 
 
 def probes_of(
@@ -44,7 +53,10 @@ def probes_of(
     shapes = MODULE_SHAPES if kind == MODULE else SHAPES
     possible += [Probe(name, _arguments(plain, parameters, other)) for name, other in shapes.items()]
     possible += [Probe(name, _arguments(plain, parameters, shape, form)) for name, form in vocabulary.forms.items()]
-    possible += [Probe("one tensor twice", "*[" + _matrix(plain, shape) + "] * 2" + _others(parameters, shape))]
+    possible += [
+        Probe(name, text.format(_matrix(plain, shape)) + _others(parameters, shape))
+        for name, text in (("one tensor twice", "*[{}] * 2"), ("the whole of it", "*[[z, z[:]] for z in [{}]][0]"))
+    ]
     particular = [
         Probe(name, _arguments(plain, parameters, shape, instead={one.name: text}))
         for one in parameters
@@ -82,6 +94,10 @@ def _arguments(
 
 
 def _others(parameters: list[Parameter], shape: tuple[int, int], instead: dict[str, str] | None = None) -> str:
-    given = {one.name: (instead or {}).get(one.name, one.example) for one in parameters}
     sizes = {"rows": shape[0], "columns": shape[1]}
-    return "".join(f", {name}={text.format(**sizes)}" for name, text in given.items() if text)
+    texts = []
+    for one in parameters:
+        text, stars = (instead or {}).get(one.name, one.example).format(**sizes), "*" * one.declared.count("*")
+        if text:
+            texts.append(f", {stars}{text}" if stars else f", {one.name}={text}")
+    return "".join(texts)

@@ -49,7 +49,7 @@ def same_mistake(verdict: Verdict, capture: Capture) -> StillWrong:
 def family(verdict: Verdict) -> str:
     """In which respect a verdict is wrong, in a few words."""
     respects = ("left a trace", "capture failed", "raised nothing", "raised", "the result", "the arguments")
-    respects += ("the aliases", "the random state", "the modes", "the module", "the state", "later")
+    respects += ("the aliases", "the random state", "the modes", "the module", "the state", "the text printed", "later")
     return next((one for one in respects if one in verdict.reason), "something else")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from benchmarks.fuzz import grammar
@@ -18,12 +18,53 @@ from benchmarks.fuzz.vocabularies import Vocabulary
 from benchmarks.fuzz.vocabularies.torch import TORCH
 
 HOLE = re.compile(r"\{(new|[MRCSIFBmrldingk])\}")
-PARAMETER_NAMES = re.compile(r"\b(?<!\.)(mask|n|flag|items|table|scale|mode)\b(?!\s*=[^=])")
+PARAMETER_NAMES = re.compile(r"\b(?<!\.)(mask|n|flag|items|table|scale|mode|more|kept|pair|extra)\b(?!\s*=[^=])")
 KEPT_SHARE = 0.5
-GROWING = re.compile(r"HISTORY|TABLE|KEPT|collect|remember|self\.(cache|history|options|note)|seen")
+GROWING = re.compile(
+    r"HISTORY|TABLE|KEPT|SEEN|STACK|LATEST|QUEUE|METER|Settings\.shared|collect|remember|self\.(cache|history|options|note)|seen"
+)
 """What holds more after each call, so that captures of today refuse all but the first."""
 CANDIDATES = 12
+PATTERNS = (
+    ("(0, _)", "(found, True) if found > 1", "(_, False)"),
+    ("0 | 1", "2", "found if found > 3"),
+    ("[]", "[_]", "[_, *_]"),
+)
+"""Cases of a `match`: of a number and a truth, of a number, of a list."""
+OF_ERRORS = (
+    "HISTORY.append(str(ERROR))",
+    "HISTORY.append(type(ERROR).__name__)",
+    "HISTORY.append(len(ERROR.args))",
+    "{m} = {m} + len(ERROR.args)",
+    "{m} = getattr(ERROR, 'value', {m})",
+    "raise ValueError('again') from ERROR",
+    "raise",
+    "print('caught', type(ERROR).__name__)",
+)
+"""What is done with an error that was caught."""
 MODEL = """
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer('memory', torch.zeros(4))
+        self.gate = nn.Linear(4, 4)
+        self.count, self.kept = 0, None
+
+    def forward(self, value):
+        self.count += 1
+        self.memory = self.memory * 0.5 + value.detach().mean(0)
+        return torch.sigmoid(self.gate(value)) * self.memory
+
+    def peek(self, value):
+        if self.kept is None:
+            self.kept = value.detach()
+        return self.kept[0] + value
+
+    def reset(self):
+        self.count, self.kept = 0, None
+        self.memory.zero_()
+
+
 class Model(nn.Module):
     calls = 0
     factor = 1.5
@@ -42,6 +83,20 @@ class Model(nn.Module):
         self.offset = nn.Parameter(torch.ones(4))
         self.width, self.scale, self.rate = 4, 2.0, 0.5
         self.count, self.last, self.cache, self.history, self.options = 0, None, {{}}, [], {{}}
+        self.cell, self.bound = Cell(), functools.partial(self.twice)
+
+    @property
+    def doubled_scale(self):
+        return self.scale * 2
+
+    @doubled_scale.setter
+    def doubled_scale(self, value):
+        self.scale = value / 2
+
+    def forward_twice(self, value):
+        for one in (self.linear, self.act):
+            value = one(value)
+        return value
 
     def twice(self, value):
         if self.training:
@@ -58,8 +113,16 @@ class Model(nn.Module):
         return self.cache['kept'] + value
 
 """
-CLOSURE_MATRICES = ["{M} * offset", "{M} + calls", "{M} + sum(seen)"]
+CLOSURE_MATRICES = ["{M} * offset", "{M} + calls", "{M} + sum(seen)", "counted_inside({M})"]
 CLOSURE_STATEMENTS = ["  calls += 1", "  seen.append({I})", "  offset = {F}", "  seen.append({F})", "  offset *= 1.5"]
+CLOSURE_STATEMENTS += ["M new = counted_inside({m})", "  seen[:] = seen[-2:]", "  seen.pop() if seen else None"]
+COUNTED_INSIDE = """\
+    def counted_inside(value):
+        nonlocal calls
+        calls += 1
+        return value * calls if calls % 2 else value + calls
+
+"""
 
 
 class Writer:
@@ -130,7 +193,7 @@ class Writer:
         text = self.fill(self._possible(self.tables[letter]) or self.vocabulary.leaves[letter], depth - 1)
         return f"({text})" if " " in text and not text.startswith(("(", "[")) else text
 
-    def _possible(self, templates: list[str]) -> str | None:
+    def _possible(self, templates: Sequence[str]) -> str | None:
         """One of the templates whose variables there are."""
         for _ in range(20):
             template = self.random.choice(templates)
@@ -186,7 +249,9 @@ class Writer:
 
     def _compound(self) -> list[Callable[[str, int, bool], None]]:
         branches = [self.branch, self.branch, self.branch, self.early, self.early]
-        return [*branches, self.for_loop, self.for_loop, self.while_loop, self.attempt, self.context, self.inner]
+        loops = [self.for_loop, self.for_loop, self.while_loop, self.endless]
+        functions = [self.inner, self.counting, self.generator]
+        return [*branches, *loops, *functions, self.attempt, self.attempt, self.context, self.match]
 
     def branch(self, indent: str, depth: int, in_loop: bool) -> None:
         """An `if`, mostly with another side."""
@@ -223,9 +288,27 @@ class Writer:
         if self.kind == MODULE:
             layer = self.fresh("layer")
             heads += [(self.fill(f"for {one} in [{layer}({{m}}) for {layer} in self.layers]:"), {one: "m"})] * 2
+        pairs = self.fill("((z, w) for z in ({M}, {m}) for w in (1, 2))")
+        heads += [(f"for {one}, {place} in {pairs}:", {one: "m", place: "i"})]
+        heads += [(self.fill(f"for {place} in reversed(range({{I}} % 4)):"), {place: "i"})]
         head, given = self.random.choice(heads)
         self.write(indent, head)
         with self.scope(**given):
+            self.block(indent + "    ", depth - 1, self.random.randint(1, 2), True)
+        if self.random.random() < 0.15:
+            self.write(indent, "else:")
+            with self.scope():
+                self.block(indent + "    ", depth - 1, 1, in_loop)
+
+    def endless(self, indent: str, depth: int, in_loop: bool) -> None:
+        """A loop that is left from inside."""
+        counter = self.fresh("turn")
+        self.write(indent, f"{counter} = 0")
+        self.write(indent, "while True:")
+        self.write(indent + "    ", f"{counter} += 1")
+        self.write(indent + "    ", f"if {counter} > {self.random.choice(('2', '3'))} or ({self.expression('B')}):")
+        self.write(indent + "        ", "break")
+        with self.scope():
             self.block(indent + "    ", depth - 1, self.random.randint(1, 2), True)
 
     def while_loop(self, indent: str, depth: int, in_loop: bool) -> None:
@@ -244,10 +327,17 @@ class Writer:
         self.write(indent, "try:")
         with self.scope():
             self.block(indent + "    ", depth - 1, 1, in_loop)
-            self.write(indent + "    ", self.fill(self.random.choice(self.vocabulary.risky)))
-        self.write(indent, f"except {self.random.choice(self.vocabulary.errors)}:")
+            self.write(indent + "    ", self.fill(self._possible(self.vocabulary.risky) or "assert {B}"))
+        error = self.fresh("error")
+        named = self.random.random() < 0.3
+        self.write(indent, f"except {self.random.choice(self.vocabulary.errors)}{f' as {error}' if named else ''}:")
         with self.scope():
             self.block(indent + "    ", depth - 1, 1, in_loop)
+            if named:
+                self.write(indent + "    ", self.fill(self.random.choice(OF_ERRORS)).replace("ERROR", error))
+        if self.random.random() < 0.2:
+            self.write(indent, "else:")
+            self.plain(indent + "    ")
         if self.random.random() < 0.3:
             self.write(indent, "finally:")
             self.plain(indent + "    ")
@@ -266,20 +356,67 @@ class Writer:
             self.write(indent + "    ", f"return {self.expression('M')} + {argument} * by")
         self.write(indent, f"{self.hole_name('m')} = {name}({self.expression('M')})")
 
+    def counting(self, indent: str, depth: int, in_loop: bool) -> None:
+        """A function that changes variables of the one around it, called several times."""
+        name, argument, count, kept = self.fresh("step"), self.fresh("p"), self.fresh("count"), self.fresh("kept")
+        self.write(indent, f"{count}, {kept} = 0, []")
+        self.write(indent, f"def {name}({argument}):")
+        with self.scope(**{argument: "m", kept: "l"}):
+            self.write(indent + "    ", f"nonlocal {count}")
+            self.write(indent + "    ", f"{count} += {self.expression('I')}")
+            self.write(indent + "    ", f"{kept}.append({argument})")
+            self.block(indent + "    ", depth - 1, 1)
+            self.write(indent + "    ", f"return {argument} * {count} + {self.expression('M')}")
+        call, result = f"{name}({self.hole_name('m')})", self.hole_name("m")
+        calls = [f"{result} = {name}({call})", f"{result} = {call} if {self.expression('B')} else {call}"]
+        calls += [f"for _ in range({self.expression('I')} % 3): {result} = {call}"]
+        self.write(indent, self.random.choice(calls))
+        self.variables["i"].append(count)
+        self.variables["l"].append(kept)
+
+    def generator(self, indent: str, depth: int, in_loop: bool) -> None:
+        """A generator defined where it is walked, to its end or not."""
+        name, argument, one = self.fresh("steps"), self.fresh("p"), self.fresh("one")
+        self.write(indent, f"def {name}({argument}):")
+        with self.scope(**{argument: "m"}):
+            self.write(indent + "    ", f"for {one} in range({self.expression('I')} % 4):")
+            with self.scope(**{one: "i"}):
+                self.block(indent + "        ", 0, 1)
+                self.write(indent + "        ", f"yield {argument} + {one}")
+            self.write(indent + "    ", f"yield {self.expression('M')}")
+        walked, made = self.hole_name("m"), self.fresh("parts")
+        ways = [f"{made} = list({name}({walked}))", f"{made} = [next({name}({walked}))]"]
+        ways += [f"{made} = [z for z, _ in zip({name}({walked}), range({self.expression('I')} % 3))]"]
+        ways += [f"{made} = [*{name}({walked}), *{name}({self.expression('M')})]"]
+        self.write(indent, self.random.choice(ways))
+        self.variables["l"].append(made)
+
+    def match(self, indent: str, depth: int, in_loop: bool) -> None:
+        """A choice among patterns."""
+        rows = self.hole_name("l") if self.variables["l"] else "x.shape"
+        subjects = [f"({self.expression('I')}, {self.expression('B')})", self.expression("I"), rows]
+        kind = self.random.randrange(len(subjects))
+        cases = PATTERNS[kind]
+        self.write(indent, f"match {subjects[kind]}:")
+        for case in (*cases[: self.random.randint(1, 3)], "_"):
+            self.write(indent + "    ", f"case {case}:")
+            with self.scope():
+                self.block(indent + "        ", depth - 1, 1, in_loop)
+
     def hole_name(self, letter: str) -> str:
         """A variable of a kind."""
         return self.random.choice(self.variables[letter])
 
     def result(self) -> str:
         """What is returned."""
-        return self.fill(self._possible(list(self.vocabulary.results)) or "{m}", 1)
+        return self.fill(self._possible(self.vocabulary.results) or "{m}", 1)
 
     def source(self) -> str:
         """The text of the whole module."""
         indent = "        " if self.closure or self.kind == MODULE else "    "
         self.block(indent, 2, self.random.randint(2, 6))
         self.write(indent, f"return {self.result()}")
-        body = "\n".join([*_declared("global", "COUNT|SCALE|WEIGHT", self.lines, indent), *self.lines]) + "\n"
+        body = "\n".join([*_declared("global", "COUNT|SCALE|WEIGHT|LATEST", self.lines, indent), *self.lines]) + "\n"
         text = self._around(body, indent)
         return self.vocabulary.head + _helpers(text, self.vocabulary.helpers) + text
 
@@ -292,7 +429,8 @@ class Writer:
             return f"{model}    def forward(self, {names}):\n{body}\n\ndef make():\n    return Model()\n"
         if self.closure:
             nonlocals = "\n".join(_declared("nonlocal", "calls|offset", self.lines, indent))
-            head = f"\ndef make():\n    offset, calls, seen = 2.0, 0, []\n\n    def program({names}):\n"
+            inside = COUNTED_INSIDE if "counted_inside" in body else ""
+            head = f"\ndef make():\n    offset, calls, seen = 2.0, 0, []\n\n{inside}    def program({names}):\n"
             return head + (nonlocals + "\n" if nonlocals else "") + body + "\n    return program\n"
         return f"\ndef program({names}):\n{body}\n\ndef make():\n    return program\n"
 
@@ -303,13 +441,20 @@ def _unescaped(text: str) -> str:
 
 def _declared(word: str, names: str, lines: list[str], indent: str) -> list[str]:
     """The declaration of those names that the lines assign to."""
-    found = {match for line in lines for match in re.findall(rf"^\s*({names}) [+*]?= ", line)}
+    found = {match for line in lines for match in re.findall(rf"^\s*({names}) [-+*]?= ", line)}
     return [f"{indent}{word} {', '.join(sorted(found))}"] if found else []
 
 
 def _helpers(text: str, helpers: dict[str, str]) -> str:
-    used = [name for name in helpers if re.search(rf"\b{name}\b", text)]
-    return "\n".join(helpers[name] for name in used) + ("\n" if used else "")
+    """Those that the text names, and those that they name, in the order of the table."""
+    used: set[str] = set()
+    asked = [text]
+    while asked:
+        one = asked.pop()
+        more = {name for name in helpers if name not in used and re.search(rf"\b{name}\b", one, re.IGNORECASE)}
+        used |= more
+        asked += [helpers[name] for name in more]
+    return "\n".join(text for name, text in helpers.items() if name in used) + ("\n" if used else "")
 
 
 def write(

@@ -86,6 +86,7 @@ SPOILT: dict[str, tuple[str, Any]] = {
     "random numbers": ("the random state", lambda fn, x, y: (fn(x, y), torch.rand(1))[0]),
     "globals": ("the state", lambda fn, x, y: (fn(x, y), fn.__globals__.update(COUNT=3))[0]),
     "an error": ("raised", lambda fn, x, y: fn(x, y) / [][0]),
+    "text": ("the text printed", lambda fn, x, y: (fn(x, y), print("more"))[0]),
     "an alias": ("the aliases", lambda fn, x, y: fn(x, y).clone()),
 }
 

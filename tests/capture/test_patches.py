@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from types import ModuleType
 
 import pytest
@@ -226,3 +227,20 @@ def test_a_global_that_came_up_since_is_read(monkeypatch):
     assert captured(x).equal(x * 4)
     monkeypatch.setitem(globals(), "LATE", 5.0)
     assert captured(x).equal(x * 5)
+
+
+def test_frames_of_replaced_bodies_can_be_looked_at() -> None:
+    """A debugger reads the locals of all frames of an error, of code in a method with ``super`` too."""
+
+    class Failing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no") as failure:
+        clew.trace(lambda x: Failing.apply(x), (torch.ones(2),))
+    names = set()
+    for entry in traceback.walk_tb(failure.tb):
+        names.add(entry[0].f_code.co_name)
+        assert isinstance(dict(entry[0].f_locals), dict)
+    assert "apply" in names

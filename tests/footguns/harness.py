@@ -10,6 +10,8 @@ state, random numbers, modes of torch, and in the end all earlier results again.
 from __future__ import annotations
 
 import inspect
+import io
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,6 +62,8 @@ def classify(program: Program, capture: Capture, seconds: float = SECONDS) -> li
         records = list(_run_subject(program, capture, seconds))
         refused = {record.call for record in records if isinstance(record.error, ClewError)}
         wanted = {record.call: record for record in _run_original(program, refused, seconds)}
+        if isinstance(records[0].error, Exception) and not isinstance(records[0].error, ClewError):
+            wanted[CAPTURE] = _run_as_captured(program, seconds)
     return [_judge(program, record, wanted) for record in records]
 
 
@@ -93,6 +97,14 @@ def _run_original(program: Program, refused: set[str], seconds: float) -> Iterat
     yield from records
     yield _look_again(records)
     _finish(case)
+
+
+def _run_as_captured(program: Program, seconds: float) -> Record:
+    """The original on the example with the random numbers of the capture, which may raise what it raises with them."""
+    case, original = _build(program)
+    record = _perform(case, original, original, CAPTURE, case.example, INPUT_SEED, CAPTURE_SEED, seconds)
+    _finish(case)
+    return record
 
 
 def _run_subject(program: Program, capture: Capture, seconds: float) -> Iterator[Record]:
@@ -161,6 +173,7 @@ def _perform(
     record, result = Record(name, same_text=case.same_text), None
     seed_everything(call_seed)
     before = _around(case, function, source, args, kwargs)
+    printed = len(_printed())
     try:
         with time_limit(seconds):
             result = _drained(function(*args, **kwargs))
@@ -170,10 +183,17 @@ def _perform(
         record.error = error
     record.seen = {"the result": picture(result)} | _around(case, function, source, args, kwargs)
     record.trace = _first_difference(before, record.seen)
+    if case.printing:
+        record.seen["the text printed"] = picture(_printed()[printed:])
     if case.aliasing:
         record.seen["the aliases"] = picture(_aliases(given, result))
     record.live = (result, args, kwargs)
     return record
+
+
+def _printed() -> str:
+    """All that was printed since nothing of it reaches the terminal (`quietly`)."""
+    return sys.stdout.getvalue() if isinstance(sys.stdout, io.StringIO) else ""
 
 
 def _drained(result: Any) -> Any:
@@ -276,7 +296,7 @@ def _judge(program: Program, got: Record, originals: dict[str, Record]) -> Outco
             return verdict(WRONG, f"refused, but left a trace: {got.trace}")
         return verdict(GUARDED, str(got.error).splitlines()[0])
     if got.call == CAPTURE:
-        return _judge_capture(verdict, got, originals.get("example"))
+        return _judge_capture(verdict, got, originals.get(CAPTURE))
     wanted = originals[got.call]
     if got.error is not None or wanted.error is not None:
         reason = _compare_errors(wanted.error, got.error, wanted.same_text)
@@ -286,10 +306,10 @@ def _judge(program: Program, got: Record, originals: dict[str, Record]) -> Outco
     return verdict(EQUAL) if reason is None else verdict(WRONG, reason, silent=got.error is None)
 
 
-def _judge_capture(verdict: Callable[..., Outcome], got: Record, example: Record | None) -> Outcome:
+def _judge_capture(verdict: Callable[..., Outcome], got: Record, original: Record | None) -> Outcome:
     """A capture may raise what the program itself raises on the example; either way all must be as it was."""
     if got.error is not None:
-        reason = _compare_errors(example and example.error, got.error, same_text=False)
+        reason = _compare_errors(original and original.error, got.error, same_text=False)
         if reason is not None:
             return verdict(WRONG, f"capture failed: {reason}")
     if got.trace is not None:

@@ -25,7 +25,8 @@ class Case:
     be observed besides the result; with one parameter it is handed the callable itself (or the capture of it).
     `between` acts on the module, or on the capture of it, before the call of that name ("other 1", "other 2", ...).
     `gradients` runs backward through the result and compares what arrives, `aliasing` compares which results share
-    memory with which arguments, `same_text=False` compares errors by type alone, `reset` puts globals back.
+    memory with which arguments, `printing` what each call prints, `same_text=False` compares errors by type alone,
+    `reset` puts globals back.
     """
 
     fn: Callable[..., Any] | None = None
@@ -36,6 +37,7 @@ class Case:
     between: dict[str, Callable[[Any], Any]] = field(default_factory=dict, kw_only=True)
     gradients: bool = field(default=False, kw_only=True)
     aliasing: bool = field(default=False, kw_only=True)
+    printing: bool = field(default=False, kw_only=True)
     same_text: bool = field(default=True, kw_only=True)
     reset: Callable[[], None] | None = field(default=None, kw_only=True)
 

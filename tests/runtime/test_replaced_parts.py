@@ -183,3 +183,27 @@ def test_lists_and_dicts_of_parts_are_walked_through() -> None:
     assert captured.named["first"] is model.named["first"] and captured.named
     with pytest.raises(IndexError):
         captured.layers[11]
+
+
+class Counted(nn.Module):
+    """A part whose number the module around it reads, and which is never called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 2
+
+
+class Counting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = Counted()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.inside.count
+
+
+def test_an_attribute_of_a_part_that_is_only_read_cannot_be_set() -> None:
+    captured = clew.trace(Counting(), args=(X,))
+    with pytest.raises(clew.CaptureError, match="'count' is set in a captured module"):
+        captured.inside.count = 4
+    assert torch.equal(captured(X), X * 2)

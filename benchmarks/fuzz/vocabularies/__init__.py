@@ -58,17 +58,47 @@ class Vocabulary:
     """Whether results are differentiated, and gradients compared."""
 
 
+PYTHON = (
+    "append insert extend reverse clear pop popitem remove sort index count update setdefault get items values keys "
+    "startswith add discard fromkeys chain product deque defaultdict copy deepcopy is_integer bit_length name value "
+    "sqrt floor ceil copysign fmod exp isnan random uniform choice randint shuffle seed left right doubled where "
+    "LOW move reduce partial calls factor shared both applied scaled walked push top note total latest level"
+)
+"""Attributes of Python's own objects, and of the helpers', that the grammar names."""
 _ATTRIBUTE = re.compile(r"\.([a-z_]+)\b")
-_FOREIGN = re.compile(r"\b(torch|nn|self|WEIGHT)\b|\bF\.|dim=|keepdim|requires_grad|device|\.values$|'relu'")
+_FOREIGN = re.compile(r"\.size\(|\b(torch|nn|self|WEIGHT)\b|\bF\.|dim=|keepdim|requires_grad|device|\.values$|'relu'")
 
+
+RISKY = (
+    "{m} = TABLE['{k}'] * {M}",
+    "assert {B}",
+    "raise Stop({m}, {I})",
+    "if {B}: raise ValueError('stop', {I})",
+    "{m} = {d}['{k}'] if {B} else attempted({m})",
+    "{m} = {l}[{I}]",
+    "{m} = {m} / {I} if {I} > {n} else {l}.pop()",
+)
+"""Statements inside of a `try`, of Python alone; what is caught there; heads of `with` blocks."""
+ERRORS = ("Exception", "AssertionError", "Stop", "(Stop, LookupError)", "(ValueError, ZeroDivisionError)")
+CONTEXTS = (
+    "with other_factor({F}):",
+    "with Noted('{k}'):",
+    "with Noted('{k}', swallows={B}):",
+    "with contextlib.suppress(Exception):",
+)
 
 _HEAD = """\
+import collections
+import contextlib
+import copy
 import functools
+import itertools
 import math
 import operator
 import random
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import ClassVar, NamedTuple
 
 {imports}
 
@@ -77,6 +107,9 @@ COUNT = 0
 TABLE = {{'a': 1.5}}
 HISTORY = []
 KEPT = {{}}
+LATEST = None
+SEEN = set()
+QUEUE = collections.deque(maxlen=2)
 WEIGHT = {weight}
 
 
@@ -93,8 +126,8 @@ def head(imports: str, weight: str) -> str:
 
 
 def shared(table: str, names: str) -> tuple[str, ...]:
-    """The templates of a table that name nothing of torch's, and no attributes but these."""
-    known = {*names.split()}
+    """The templates of a table that name nothing of torch's, and no attributes but Python's and these."""
+    known = {*names.split(), *PYTHON.split()}
     lines = [line for line in table.splitlines() if line.strip() and not _FOREIGN.search(line)]
     return tuple(line for line in lines if set(_ATTRIBUTE.findall(line)) <= known)
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 
-from benchmarks.fuzz import grammar
-from benchmarks.fuzz.vocabularies import Vocabulary, head, shared, translated
+from benchmarks.fuzz import grammar, helpers
+from benchmarks.fuzz.vocabularies import CONTEXTS, ERRORS, RISKY, Vocabulary, head, shared, translated
 from benchmarks.fuzz.vocabularies.torch import LEAVES, PARAMETERS, WORLD
 from benchmarks.fuzz.vocabularies.torch import MATRIX as OF_TORCH
 
 MATRIX = "tf.constant(np.random.randn({rows}, {columns}), tf.float32)"
-NAMES = (
-    "sum mean item shape ndim dtype append insert extend reverse clear pop sort update setdefault get items values "
-    "keys startswith sqrt random left right value doubled where move reduce calls factor"
-)
+NAMES = "sum mean item shape ndim dtype"
 WRITES = re.compile(r"^\s+\{[mr]\}\[.*\] [-+*/]?= ")
 """Lines that write into a tensor."""
 _METHODS = (
@@ -199,10 +196,10 @@ TENSORFLOW = Vocabulary(
     leaves=LEAVES | {"S": "tf.reduce_sum({m})", "B": "tf.reduce_sum({m}) > {g}"},
     statements=(*_shared(grammar.STATEMENTS), *grammar.lines(STATEMENTS)),
     results=_shared(grammar.RESULTS),
-    helpers={name: _own(text) for name, text in grammar.HELPERS.items()},
-    risky=("{m} = {M} @ {M}", "{m} = tf.concat([{M}, {R}], 0)", "{m} = TABLE['{k}'] * {M}", "assert {B}"),
-    errors=("ValueError", "tf.errors.InvalidArgumentError", "Exception", "(ValueError, KeyError)", "AssertionError"),
-    contexts=("with tf.name_scope('inner'):", "with tf.device('/CPU:0'):"),
+    helpers={name: _own(text) for name, text in helpers.HELPERS.items()},
+    risky=(*RISKY, "{m} = {M} @ {M}", "{m} = tf.concat([{M}, {R}], 0)"),
+    errors=("tf.errors.InvalidArgumentError", *ERRORS),
+    contexts=(*CONTEXTS, "with tf.name_scope('inner'):", "with tf.device('/CPU:0'):"),
     imports=(("np", "numpy"), ("tf", "tensorflow")),
     aliasing=False,
 )

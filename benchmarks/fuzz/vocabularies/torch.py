@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from benchmarks.fuzz import grammar
+from benchmarks.fuzz import grammar, helpers
 from benchmarks.fuzz.program import KINDS
-from benchmarks.fuzz.vocabularies import Parameter, Vocabulary, head
+from benchmarks.fuzz.vocabularies import CONTEXTS, ERRORS, RISKY, Parameter, Vocabulary, head
 
 MATRIX = "torch.randn({rows}, {columns})"
 LEAVES = {"M": "{m}", "R": "{m}[0]", "C": "{m}[:, 0]", "S": "{m}.sum()", "I": "{n}", "F": "{g}", "B": "{m}.sum() > {g}"}
-HEAD = head("import torch\nimport torch.nn.functional as F\nfrom torch import nn", weight="torch.tensor(1.5)")
+IMPORTS = """\
+import numpy as np
+import torch
+import torch.nn.functional as F
+import torch.utils.checkpoint
+from torch import nn"""
+HEAD = head(IMPORTS, weight="torch.tensor(1.5)")
 PARAMETERS = (
     Parameter("mask", "mask=None", "None", {"a mask": "torch.rand({rows}, {columns}) > 0.5"}),
     Parameter("mask", "mask=None", "torch.rand({rows}, {columns}) > 0.5", {"no mask": "None", "left out": ""}),
@@ -32,6 +38,16 @@ PARAMETERS = (
         {"another scale": "-0.5", "a whole scale": "2", "scale of a tensor": "torch.tensor(0.5)"},
     ),
     Parameter("mode", "mode='add'", "", {"another mode": "'mul'"}),
+    Parameter("more", "*more", f"[{MATRIX}]", {"no more": "", "two more": f"[{MATRIX}, {MATRIX}]"}, "l"),
+    Parameter("kept", "kept=[]", "", {"a list of its own": "[]"}, "l"),
+    Parameter("pair", "pair=(1.5, 2)", "", {"another pair": "(0.5, 3)", "two": "[1.5, 2]", "three": "(1.5, 2, 3)"}),
+    Parameter(
+        "extra",
+        "**extra",
+        f"{{{{'a': {MATRIX}}}}}",
+        {"no keywords": "", "other keywords": f"{{{{'b': {MATRIX}, 'a': {MATRIX}}}}}"},
+        "d",
+    ),
 )
 """In the texts of matrices `rows` and `columns` are holes; an empty text leaves the argument out."""
 
@@ -57,6 +73,13 @@ WORLD = {
     "KEPT": ("module.KEPT.clear()",),
     "WEIGHT": ("module.WEIGHT.mul_(2)", "module.WEIGHT = torch.tensor(3.0)"),
     "Config": ("module.Config.factor = 2.5", "module.Config.calls = 4"),
+    "LATEST": ("module.LATEST = None",),
+    "SEEN": ("module.SEEN.add(7)", "module.SEEN = {0, 1}"),
+    "QUEUE": ("module.QUEUE.append(0.5)", "module.QUEUE.clear()"),
+    "METER": ("module.METER.factor = 0.5", "module.METER.latest = None", "module.METER = module.Meter(3.0)"),
+    "STACK": ("module.STACK.items.clear()", "module.STACK.items.append(1.5)"),
+    "Settings": ("module.Settings.shared.append(1.0)",),
+    "Level": ("module.Level.scaled = lambda self, value: value * 3",),
     "halves": ("module.halves = lambda value: value * 3",),
 }
 """What may be done to a program that names this."""
@@ -80,10 +103,16 @@ TORCH = Vocabulary(
     leaves=LEAVES,
     statements=tuple(grammar.lines(grammar.STATEMENTS)),
     results=tuple(grammar.lines(grammar.RESULTS)),
-    helpers=grammar.HELPERS,
-    risky=("{m} = {M} @ {M}", "{m} = torch.cat([{M}, {R}])", "{m} = TABLE['{k}'] * {M}", "assert {B}"),
-    errors=("RuntimeError", "(RuntimeError, KeyError, IndexError)", "Exception", "AssertionError"),
-    contexts=("with torch.no_grad():", "with torch.enable_grad():", "with torch.set_grad_enabled({B}):"),
+    helpers=helpers.HELPERS,
+    risky=(*RISKY, "{m} = {M} @ {M}", "{m} = torch.cat([{M}, {R}])", "{m} = {m}[{I}]"),
+    errors=("RuntimeError", "(RuntimeError, KeyError, IndexError, Stop)", *ERRORS),
+    contexts=(
+        *CONTEXTS,
+        "with torch.no_grad():",
+        "with torch.enable_grad():",
+        "with torch.set_grad_enabled({B}):",
+        "with torch.autocast('cpu', dtype=torch.bfloat16):",
+    ),
     kinds=KINDS,
     imports=(("torch", "torch"),),
     gradients=True,

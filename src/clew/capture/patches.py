@@ -7,6 +7,7 @@ the same way is a ``Stock``: worked out once, then put in place as it is.
 
 from __future__ import annotations
 
+import functools
 import operator
 import threading
 from collections.abc import Callable
@@ -193,6 +194,25 @@ def _lead(*args: Any, **kwargs: Any) -> Any:
     return _target(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
+@functools.cache
+def _lead_for(free: tuple[str, ...]) -> CodeType:
+    """The same code for a function with these free variables: it must copy their cells as it begins, or a look at the
+    locals of its frame, by a debugger say, ends the process."""
+    if not free:
+        return _lead.__code__
+    lines = [
+        f"def around({', '.join(free)}):",
+        "    def _lead(*args, **kwargs):",
+        "        return _target(*args, **kwargs)",
+        f"        {', '.join(free)}",
+        "    return _lead",
+    ]
+    names: dict[str, Any] = {}
+    exec(compile("\n".join(lines), __file__, "exec", dont_inherit=True), names)
+    made: CodeType = names["around"](*free).__code__
+    return made.replace(co_firstlineno=_lead.__code__.co_firstlineno)
+
+
 def _twin(function: FunctionType) -> FunctionType:
     """A function that does what this one does now, whatever code this one gets later."""
     twin = FunctionType(
@@ -271,10 +291,9 @@ class Patches:
         """
         target = f"_clew_instead_of_{function.__qualname__.replace('.', '_')}"
         self.in_dict(function.__globals__, target, lambda known: make(_twin(known)), default=function)
-        names = tuple(target if name == "_target" else name for name in _lead.__code__.co_names)
-        outer = function.__code__.co_freevars  # a function keeps its closure, whose size its code must fit
-        code = _lead.__code__.replace(co_names=names, co_name=function.__name__, co_freevars=outer)
-        self.on_function(function, code)
+        lead = _lead_for(function.__code__.co_freevars)  # a function keeps its closure, whose size its code must fit
+        names = tuple(target if name == "_target" else name for name in lead.co_names)
+        self.on_function(function, lead.replace(co_names=names, co_name=function.__name__))
 
     def _replace(self, owner: Any, name: str, default: Any, make: Callable[[Any], Any]) -> None:
         """What is there is read under the lock: another trace may be about to put its original back."""

@@ -53,6 +53,7 @@ _pure: set[Any] = {
     choose,
 }
 effectful: set[Any] = set()
+_drawing: set[Any] = set()
 _harmless: set[Any] = set()
 
 
@@ -67,6 +68,12 @@ def pure(fn: FunctionT) -> FunctionT:
     """Declare that ``fn`` only computes its result, so that unused calls of it may be dropped."""
     _pure.add(fn)
     effectful.discard(fn)
+    return fn
+
+
+def draws_numbers(fn: FunctionT) -> FunctionT:
+    """Declare that ``fn`` computes its result and draws random numbers, and does nothing else."""
+    _drawing.add(fn)
     return fn
 
 
@@ -86,7 +93,7 @@ def is_declared(fn: Any) -> bool:
 
 def is_known(fn: Any) -> bool:
     """Whether somebody has declared what calling ``fn`` does."""
-    return any(_is_in(fn, declared) for declared in (_pure, effectful, _harmless, CONTROL))
+    return any(_is_in(fn, declared) for declared in (_pure, effectful, _drawing, _harmless, CONTROL))
 
 
 _RESHAPING = re.compile(r"(t|transpose|swapaxes|swapdims|squeeze|unsqueeze|resize|resize_as|set|as_strided)_|set_data")
@@ -139,6 +146,8 @@ def _function_effect(node: Any) -> Effect:
         return Effect.WRITE
     if _is_in(target, _pure):
         return Effect.NONE
+    if _is_in(target, _drawing):
+        return Effect.RANDOM
     guest = guest_of(target)
     known = None if guest is None else guest.function_effect(target, node.args, node.kwargs)
     return Effect.UNKNOWN if known is None else known

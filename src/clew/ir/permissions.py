@@ -104,8 +104,8 @@ _OUTWARD = frozenset(
 _OF_CLEW = frozenset(
     "attempt attempt_method outcome_of outcome_of_method raise_error raise_if assign assign_buffer remove "
     "set_attribute draw draw_from shuffled at_update hand_out set_flat_item take_step remember write_variable "
-    "follows_from_sizes ClosedOver Part CapturedPart Default CallVariables Int8Linear Int8Convolution "
-    "RangeObserver".split()
+    "print_to log warn follows_from_sizes ClosedOver Part CapturedPart Default CallVariables Int8Linear "
+    "Int8Convolution RangeObserver".split()
 )
 """Functions and classes of Clew's that graphs name, besides functions whose effects are declared."""
 _FILES = frozenset(

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from clew.frameworks.torch.functional_writes import apart
+from clew.capture.recording.unused_calls import may_raise
+from clew.frameworks.torch.functional_writes import apart, same_or_apart
 from clew.ir.arguments import all_nodes, map_arg
 from clew.ir.control_flow import Branch, Loop, control_of, give_values, inputs_of, output_of, returned
 from clew.ir.effects import FIRST_WRITE, sets_state
@@ -29,7 +30,7 @@ from clew.passes.inline_modules import inline_layers
 from clew.passes.program import ProgramT, add_guards, graph_in, opened
 from clew.passes.storages import Inner, Storage, Storages
 from clew.passes.views import gives_parts, inverted
-from clew.passes.writes import is_write
+from clew.passes.writes import Write, fit, is_write, require_no_gradients
 
 _REASON = "functionalize writes into inputs and attributes at the end"
 
@@ -45,6 +46,8 @@ def functionalize(program: ProgramT) -> ProgramT:
     with opened(program) as graphs:
         inline_layers(graph, graphs, lambda module: getattr(module, "inplace", False) is True)
         storages = Storages(graph)
+        if storages.turns_outside:
+            return program
         _freeze_attributes_of_bodies(storages)
         guards = list(_guards(graph, storages))
         _Rewriting(storages).run()
@@ -74,12 +77,15 @@ def remaining_writes(program: Any) -> list[Remaining]:
     """
     graph = graph_in(program)
     with opened(program) as graphs:
-        whys = _reasons(Storages(graph))
+        storages = Storages(graph)
+        whys = _reasons(storages)
         last = set(_last_writes(graph))
         nodes = [node for each in graphs for node in each.nodes if is_write(node) and node not in last]
     other = _other_framework(graph)
     if other:
         return [Remaining(node, f"the program works on arrays of {other}") for node in nodes]
+    if storages.turns_outside:
+        return [Remaining(node, "the program gives what it is given another shape") for node in nodes]
     return [Remaining(node, whys.get(node, "there is no call that gives a new array instead")) for node in nodes]
 
 
@@ -125,6 +131,14 @@ def _last_writes(graph: Graph) -> Iterator[Node]:
         node = node.prev
 
 
+def _mark_writes(output: Node) -> None:
+    """Let the program refuse to go on from an error of its own: what it wrote before, the original had written by then.
+    All but the last write are undone."""
+    if not any(node.meta.get(FIRST_WRITE) for node in output.graph.nodes):
+        *_, last = reversed(list(_last_writes(output.graph)))
+        last.meta[FIRST_WRITE] = True
+
+
 def _freeze_attributes_of_bodies(storages: Storages) -> None:
     inside = {path for inner in storages.inner.values() for body in inner.bodies for path in body.attributes()}
     for node, alias in storages.alias.items():
@@ -136,20 +150,55 @@ def _freeze_attributes_of_bodies(storages: Storages) -> None:
 def _guards(graph: Graph, storages: Storages) -> Iterator[Guard]:
     """That arrays from outside share no memory, where one is written into and another is used after that; and that
     inputs have the ranks of the example, where an index decides whether something is a view."""
-    place, outside = storages.place, [one for one in storages.storages() if one.outside]
-    written = [one for one in outside if one.writes and not one.frozen]
+    written = [one for one in storages.storages() if one.outside and one.writes and not one.frozen]
     if written:
+        same, apart_from = _given_with(storages, written)
+        read = list(dict.fromkeys([*_read_after(storages, written), *apart_from]))
+        others: dict[Any, int] = {_subject(one.base): 0 for one in read}
         first = min(min(one.writes) for one in written)
-        read = [_subject(one.base) for one in outside if one not in written and one.last_use > first]
-        read += {Attribute(str(one.target)): 0 for one in graph.find_nodes(op="call_module") if place(one) > first}
-        if len(written) + len(read) > 1:
-            subject = Call(apart, (len(written), *(_subject(one.base) for one in written), *read))
+        calls = graph.find_nodes(op="call_module")
+        others |= {Attribute(str(one.target)): 0 for one in calls if storages.place(one) > first}
+        if len(written) + len(others) > 1:
+            subject = Call(apart, (len(written), *(_subject(one.base) for one in written), *others))
             yield Guard(subject, "equals", True, "value", written[0].base.source, _REASON)
+        for storage, operands in same.items():
+            asked = [_subject(one.base) for one in operands if one not in read]
+            if asked:
+                subject = Call(same_or_apart, (_subject(storage.base), *asked))
+                yield Guard(subject, "equals", True, "value", storage.base.source, _REASON)
     if storages.relies_on_ranks:
         for node in graph.find_nodes(op="placeholder"):
             if isinstance(node.value_type, ArrayType):
                 rank, reason = len(node.value_type.shape), "functionalize took what an index selects for a copy"
                 yield Guard(Call(getattr, (node, "ndim")), "equals", rank, "size", node.source, reason)
+
+
+def _read_after(storages: Storages, written: list[Storage]) -> Iterator[Storage]:
+    """The arrays from outside that are used after the first write, or in the branch or loop that it is in."""
+    first = min(min(one.writes) for one in written)
+    is_inside = any(storages.place(node) == first for node in storages.inner)
+    for one in storages.storages():
+        if one.outside and one not in written and storages.last_use_of_any(one) >= first + (not is_inside):
+            yield one
+
+
+def _given_with(storages: Storages, written: list[Storage]) -> tuple[dict[Storage, list[Storage]], list[Storage]]:
+    """Arrays from outside that writes are given: those that may be the very array that is written, and the others."""
+    same: dict[Storage, list[Storage]] = {}
+    others: list[Storage] = []
+    for node, operands in storages.operands.items():
+        array = storages.writes[node].array
+        storage = storages.alias[array].storage
+        for one in operands if storage in written else ():
+            own = storages.alias[one].storage
+            found = [each for each in storages.storages() if each.outside and storages.may_be_one(each, own)]
+            found = [each for each in found if each not in written]
+            is_whole = own.outside and storages.is_base(array) and storages.is_base(one)
+            if is_whole and node.target is not operator.setitem:
+                same.setdefault(storage, []).extend(found)
+            else:
+                others += found
+    return same, others
 
 
 def _subject(node: Node) -> Any:
@@ -181,7 +230,7 @@ class _Rewriting:
         with self.graph.inserting_before(output_of(self.graph)):
             found = [self._value(node) for node in wanted or ()]
         for node in reversed(before):
-            if not node.users and node not in found and node in self.seen:
+            if not node.users and node not in found and node in self.seen and not may_raise(node):
                 self.graph.erase_node(node)  # a view that others stand for now
         return found
 
@@ -194,7 +243,7 @@ class _Rewriting:
         if inner is not None:
             self._control(node, inner)
         elif write is not None and self.storages.is_expressed(write.array):
-            self._write(node, write.array, write.make)
+            self._write(node, write)
         elif alias is not None and alias.of is not None and not alias.is_same:
             self._show(node, node)
 
@@ -248,17 +297,30 @@ class _Rewriting:
 
     # ---- writes ------------------------------------------------------------------------------------------------------
 
-    def _write(self, node: Node, array: Node, make: Callable[[Graph, Node, Node], Node]) -> None:
+    def _write(self, node: Node, write: Write) -> None:
+        array = write.array
         if node.target is operator.setitem and self._is_there(node, array):
             self.graph.erase_node(node)
             return
         with self.graph.inserting_before(node):
             present = self._value(array)
-        value = make(self.graph, node, present)
+        node.meta.pop(FIRST_WRITE, None)  # which was the end of the program: it is another now
+        value = write.make(self.graph, node, present)
+        if not (write.is_fitted or (write.is_fitted_without_gaps and self._fills_memory(array))):
+            value = fit(self.graph, node, present)
         for one in (node, value):
             one.value_type = one.value_type or array.value_type
+        self._check_parts(array, value)
         with self.graph.inserting_before(value.next):
             self._put(array, value)
+
+    def _check_parts(self, array: Node, value: Node) -> None:
+        if self.storages.alias[array].storage.has_parts:
+            require_no_gradients(self.graph, value)
+
+    def _fills_memory(self, array: Node) -> bool:
+        """Whether an array has no gaps: what the program computed has none, a view or what it is given may."""
+        return not self.storages.alias[array].storage.outside and self.storages.alias[self._root(array)].of is None
 
     def _is_there(self, node: Node, array: Node) -> bool:
         """Whether ``y[i] = v`` writes the elements that ``y[i]`` has, as Python does after ``y[i] += z``."""
@@ -267,6 +329,7 @@ class _Rewriting:
             return False
         alias = self.storages.alias[view]
         is_same = alias.of is not None and self._root(alias.of) is self._root(array)
+        is_same = is_same and self.version.get(alias.storage, 0) > 0  # else nothing was written that this repeats
         return is_same and self.seen[view] == (self.version.get(alias.storage, 0), node.args[2])
 
     def _root(self, node: Node) -> Node:
@@ -281,6 +344,8 @@ class _Rewriting:
             for storage, value in last if not self.storages.is_body else ():
                 made = self.graph.call_method("copy_", (storage.base, value))
                 made.source, made.value_type = value.source, storage.base.value_type
+        if last and not self.storages.is_body:
+            _mark_writes(node)
         with self.graph.inserting_before(node):
             node.args = map_arg(node.args, self._object)
 
@@ -317,6 +382,7 @@ class _Rewriting:
             for place, at in places.items():
                 made = self.graph.call_function(operator.getitem, (node, at))
                 made.source, made.value_type = node.source, inner.operands[place].value_type
+                self._check_parts(inner.operands[place], made)
                 self._put(inner.operands[place], made)
 
     def _is_seen_after(self, node: Node, operand: Node) -> bool:

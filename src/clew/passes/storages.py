@@ -19,23 +19,25 @@ import torch
 from clew.frameworks.torch.effects import WRITES_STATISTICS_WHEN, Result, result_memory
 from clew.ir.arguments import leaves
 from clew.ir.control_flow import Branch, Loop, control_of, inputs_of, is_control, returned, sides_differ
-from clew.ir.effects import resolve, sets_state
+from clew.ir.effects import may_reshape, resolve, sets_state
 from clew.ir.graph import Graph
 from clew.ir.guards import is_guard
 from clew.ir.guests import Effect, guest_of
 from clew.ir.node import Node
 from clew.ir.shared_memory import SharedMemory
 from clew.ir.types import ArrayType, ScalarType
-from clew.passes.views import can_invert, gives_parts, is_basic, operation
+from clew.passes.views import are_apart, can_invert, gives_parts, is_basic, operation, selected, spread
 from clew.passes.writes import Write, write_of
 
 _PLAIN = frozenset(
     "size stride dim ndimension numel nelement item tolist is_floating_point is_complex is_contiguous element_size "
-    "storage_offset get_device data_ptr shape dtype device ndim requires_grad is_cuda layout itemsize nbytes is_leaf "
+    "get_device shape dtype device ndim requires_grad is_cuda layout itemsize nbytes is_leaf "
     "len int float bool range isinstance type str repr slice finfo iinfo promote_types result_type is_tensor "
     "is_grad_enabled __len__".split()
 )
 """What gives numbers, sizes and other facts about arrays, which hold no memory of theirs."""
+_OF_MEMORY = frozenset("storage_offset data_ptr is_pinned is_shared _version _base grad_fn".split())
+"""What tells of the memory itself, or of the writes into it, which a new array has not."""
 _NEW_LAYERS = (
     "Linear", "Conv", "BatchNorm", "LayerNorm", "GroupNorm", "RMSNorm", "InstanceNorm", "Embedding", "Sigmoid", "Tanh",
     "GELU", "Softmax", "MaxPool", "AvgPool", "AdaptiveAvgPool", "Bilinear", "LSTM", "GRU",
@@ -55,6 +57,8 @@ class Storage:
     escapes: list[int] = field(default_factory=list)
     last_use: int = -1
     frozen: str = ""
+    has_parts: bool = False
+    """Whether a call has made several views of it, or it may be one of them."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,11 @@ class Storages:
         self.alias: dict[Node, Alias] = {}
         self.writes: dict[Node, Write] = {}
         self.inner: dict[Node, Inner] = {}
+        self.operands: dict[Node, list[Node]] = {}
+        """What writes are given besides the array that they write into."""
         self.relies_on_ranks = False
+        self.turns_outside = False
+        """Whether what is given gets another shape, which a guard that fails later could not undo."""
         self._memory = SharedMemory(graph)
         self._parent: dict[Storage, Storage] = {}
         self._regions: list[int] = []
@@ -159,6 +167,7 @@ class Storages:
         if write is not None:
             self._write(write.array, place)
             self.writes[node] = write
+            self._written_with(node, write.array)
             if node.target is not operator.setitem:
                 self.alias[node] = Alias(self.alias[write.array].storage, write.array, is_same=True)
         elif is_control(node):
@@ -219,6 +228,38 @@ class Storages:
         if not all(can_invert(one) for one in self._chain(array)):
             self._freeze(storage, "it is written into through a view of a kind that has no inverse")
 
+    def _written_with(self, node: Node, array: Node) -> None:
+        """Leave a write whose other arguments overlap what it writes: torch refuses some of these by the sizes, and
+        reads in others what it has just written."""
+        storage = self.alias[array].storage
+        others = [one for one in node.all_input_nodes if one is not array and one in self.alias]
+        self.operands[node] = others
+        for one in others:
+            if self.alias[one].storage is storage and not self._is_same_or_apart(node, array, one):
+                self._freeze(storage, "it is written with a part of itself")
+
+    def _is_same_or_apart(self, node: Node, array: Node, other: Node) -> bool:
+        """Whether two views of one storage, what a node writes and what it reads, are alike or wholly different."""
+        written, read = (list(self._chain(one))[::-1] for one in (array, other))
+        if node.target is operator.setitem:
+            if not is_basic(node.args[1]):
+                return False
+            written.append(node)
+        for one, another in zip(written, read, strict=False):
+            indices = [view.args[1] if view.target is operator.setitem else selected(view) for view in (one, another)]
+            alike = indices[0] == indices[1] if indices[0] is not None else _called(one) == _called(another)
+            if not alike:
+                return None not in indices and self._are_apart(one.args[0], indices)
+        return len(written) == len(read)
+
+    def _are_apart(self, array: Any, indices: list[Any]) -> bool:
+        if are_apart(*indices):
+            return True
+        kind = array.value_type if isinstance(array, Node) else None
+        found = isinstance(kind, ArrayType) and are_apart(*(spread(one, len(kind.shape)) for one in indices))
+        self.relies_on_ranks |= found
+        return found
+
     def _chain(self, node: Node) -> Iterator[Node]:
         """The views between a node and the base of its storage."""
         alias = self.alias[node]
@@ -230,7 +271,14 @@ class Storages:
     def _result(self, node: Node) -> None:
         """A call that only computes: what its result is made of."""
         name = operation(node)
-        if isinstance(node.value_type, ScalarType) or name in _PLAIN:
+        if name in _OF_MEMORY:
+            self._freeze_all(self._inputs(node), f"the program asks for its {name}")
+            return
+        if name in ("requires_grad", "is_leaf"):
+            self._freeze_all([one for one in self._inputs(node) if one.outside], f"the program asks for its {name}")
+            return
+        is_array = isinstance(node.value_type, ArrayType)  # x.float() is one
+        if isinstance(node.value_type, ScalarType) or (name in _PLAIN and not is_array):
             return
         if node.target is operator.getitem:
             self._item(node)
@@ -242,9 +290,15 @@ class Storages:
             self._new(node)
         elif kind in (Result.VIEW, Result.PARTS) and isinstance(first, Node):
             if first in self.alias:
-                self.alias[node] = Alias(self.alias[first].storage, first)
+                self._view(node, first)
         else:
             self._either(node)
+
+    def _view(self, node: Node, source: Node) -> None:
+        storage = self.alias[source].storage
+        self.alias[node] = Alias(storage, source)
+        if storage.region != self._region():
+            self._freeze(storage, "a view of it is made under another mode than it was made in")
 
     def _is_torchs(self, node: Node) -> bool:
         if node.op == "call_method" or node.target is getattr:
@@ -264,13 +318,14 @@ class Storages:
         if is_control(source):
             self._item_of_control(node, source, index)
         elif gives_parts(source):
-            self.alias[node] = Alias(alias.storage, source)
+            self._view(node, source)
+            alias.storage.has_parts = True
         elif not self._is_array(source):
             self._item_of_several(node, source, index)
         elif (basic := is_basic(index)) is None:
             self._either(node, [alias.storage])
         elif basic:
-            self.alias[node] = Alias(alias.storage, source)
+            self._view(node, source)
         else:
             self.relies_on_ranks = True
             self._new(node)
@@ -280,6 +335,7 @@ class Storages:
         is_new = self._memory.effect[source] in (Effect.NONE, Effect.RANDOM) and self._is_torchs(source)
         if not is_new or result_memory(operation(source)) is not Result.NEW or type(index) is not int:
             self._either(node, [self.alias[source].storage])
+            self.alias[node].storage.has_parts = result_memory(operation(source)) is Result.PARTS
             return
         known = self._known_items.setdefault((source, index), node)
         if known is node:
@@ -300,6 +356,7 @@ class Storages:
     def _opaque(self, node: Node, effect: Effect) -> None:
         self._calls_unknown |= effect is Effect.UNKNOWN
         found = self._inputs(node)
+        self.turns_outside |= may_reshape(node) and any(self._may_be_outside(one) for one in found)
         self._settings += not found
         self._freeze_all(found, f"it goes into {node.name}, which may write into it")
         self._either(node)
@@ -315,6 +372,7 @@ class Storages:
             return
         bodies = tuple(Storages(body, is_body=True) for body in control.bodies)
         self.relies_on_ranks |= any(body.relies_on_ranks for body in bodies)
+        self.turns_outside |= any(body.turns_outside for body in bodies)
         self._calls_unknown |= any(body._calls_unknown for body in bodies)
         item: tuple[Any, ...] = (None,) if isinstance(control, Loop) and control.is_for else ()
         given = control.operands if isinstance(control, Branch) else (*control.carried, *item, *control.operands)
@@ -487,6 +545,8 @@ class Storages:
             return "a call that may do anything could see it"
         if storage.escapes and (storage.outside or max(storage.writes) > min(storage.escapes)):
             return "the program keeps it"
+        if any(one is not storage and self.may_be_one(one, storage) for one in self._operands_of(storage)):
+            return "it is written with what may be a part of it"
         for other in self._parent:
             if other is not storage and self.may_be_one(other, storage):
                 for place in storage.writes:
@@ -495,6 +555,22 @@ class Storages:
                 if storage.outside and (other.escapes or other.last_use == len(self._places) - 1):
                     return "a view or copy of it is returned or kept"
         return ""
+
+    def _operands_of(self, storage: Storage) -> Iterator[Storage]:
+        for node, others in self.operands.items():
+            if self.alias[self.writes[node].array].storage is storage:
+                yield from self._of(others)
+
+    def last_use_of_any(self, storage: Storage) -> int:
+        """Where something is last touched that may be this memory."""
+        return max(one.last_use for one in self._parent if self.may_be_one(one, storage))
+
+    def _may_be_outside(self, storage: Storage) -> bool:
+        return any(one.outside and self.may_be_one(one, storage) for one in self._parent)
+
+    def is_base(self, node: Node) -> bool:
+        """Whether a node is all of an array, and no view of it."""
+        return not list(self._chain(node))
 
     def _settle_bodies(self, inner: Inner) -> None:
         for at, operand in enumerate(inner.operands):
@@ -515,6 +591,10 @@ class _Arrays:
     def __contains__(self, node: object) -> bool:
         found = self._storages.alias.get(node)  # type: ignore[call-overload]
         return node in self._storages._memory.arrays or (found is not None and found.is_same)
+
+
+def _called(view: Node) -> Any:
+    return view.op, view.target, view.args[1:], view.kwargs
 
 
 def _share(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -8,6 +8,7 @@ not asked for: negative dimensions become indices behind an ellipsis.
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -86,6 +87,47 @@ def _selected_part(node: Node) -> Any:
 def _along(dim: int, part: Any) -> tuple[Any, ...]:
     everything = slice(None)
     return (everything,) * dim + (part,) if dim >= 0 else (Ellipsis, part, *(everything,) * (-1 - dim))
+
+
+def are_apart(one: Any, other: Any) -> bool:
+    """Whether two indices of one array select different elements for all sizes; False where that is not known."""
+    first, second = (index if isinstance(index, tuple) else (index,) for index in (one, other))
+    return any(map(_never_meet, _until_open(first), _until_open(second)))
+
+
+def spread(index: Any, rank: int) -> tuple[Any, ...]:
+    """An index with a part for each of as many dimensions; parts that add one, or are arrays, stay as they are."""
+    parts = index if isinstance(index, tuple) else (index,)
+    missing = (slice(None),) * (rank - sum(one is not Ellipsis for one in parts))
+    place = next((at for at, part in enumerate(parts) if part is Ellipsis), len(parts))
+    return (*parts[:place], *missing, *parts[place + 1 :])
+
+
+def _until_open(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The first parts of an index, each of which is for one dimension."""
+    end = next((at for at, part in enumerate(parts) if type(part) not in (int, slice)), len(parts))
+    return parts[:end]
+
+
+def _never_meet(one: Any, other: Any) -> bool:
+    """Whether two parts of indices select different places, counted from the front or from the end."""
+    for from_end in (False, True):
+        found = [_interval(part, from_end) for part in (one, other)]
+        if None not in found:
+            (first, last), (start, stop) = found  # type: ignore[misc]
+            return last <= start or stop <= first
+    return False
+
+
+def _interval(part: Any, from_end: bool) -> tuple[float, float] | None:
+    if type(part) is int:
+        return (part, part + 1) if (part < 0) is from_end else None
+    if not all(type(one) in (int, type(None)) for one in (part.start, part.stop, part.step)) or (part.step or 1) < 0:
+        return None
+    if any(one is not None and (one < 0) is not from_end for one in (part.start, part.stop)):
+        return None
+    front, end = (-math.inf, 0) if from_end else (0, math.inf)
+    return front if part.start is None else part.start, end if part.stop is None else part.stop
 
 
 def can_invert(node: Node) -> bool:

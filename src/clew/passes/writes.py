@@ -16,12 +16,14 @@ from typing import Any
 import torch
 
 from clew.frameworks.torch.effects import is_off, python_signature
-from clew.frameworks.torch.functional_writes import fitted, with_item
+from clew.frameworks.torch.functional_writes import drawn, fitted, may_be_out, needs_no_gradients, with_item
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
+from clew.ir.guards import guard
 from clew.ir.guests import Effect, guest_of
 from clew.ir.node import Node
 from clew.ir.shared_memory import written_array
+from clew.ir.types import ScalarType
 from clew.passes.views import operation
 
 OPERATORS = {
@@ -29,13 +31,13 @@ OPERATORS = {
     for name in "add sub mul truediv floordiv mod pow matmul lshift rshift xor".split()
 } | {operator.iand: operator.and_, operator.ior: operator.or_}
 _KEEPS_TYPE = frozenset({"relu", "neg"})
-"""Of these the result has the shape and dtype of the array, or the call raises as the one in place does."""
+"""Of these the result has the shape and dtype of the array, or the call raises as the one in place does; it has the
+strides of one without gaps."""
+_WIDENING = frozenset({"cumsum_", "cumprod_"})
+"""Of whole numbers the call that gives a new array adds up in a wider dtype."""
 _OF_FORM = frozenset("squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_ detach_ rename_".split())
 """These change what an array looks like, and not what is in it."""
-_DRAWING = {
-    "uniform_": "uniform", "normal_": "normal_functional", "exponential_": "exponential", "random_": "random",
-    "cauchy_": "cauchy", "log_normal_": "log_normal", "geometric_": "geometric", "bernoulli_": "bernoulli",
-}  # fmt: skip
+_DRAWING = frozenset("uniform_ normal_ exponential_ random_ cauchy_ log_normal_ geometric_ bernoulli_".split())
 
 Make = Callable[[Graph, Node, Node], Node]
 
@@ -46,6 +48,10 @@ class Write:
 
     array: Node
     make: Make
+    is_fitted: bool = True
+    """Whether what is made has the shape, dtype and strides of the array in any case."""
+    is_fitted_without_gaps: bool = False
+    """Whether it has them where the array fills its memory, as what the program computed itself does."""
 
 
 def write_of(node: Node, arrays: Container[Node]) -> Write | None:
@@ -67,7 +73,7 @@ def _write_to_out(node: Node) -> Write | None:
     out = node.kwargs["out"]
     is_torchs = guest_of(node.target) is not None if node.op == "call_function" else False
     same = out.value_type is None or node.value_type is None or out.value_type == node.value_type
-    return Write(out, _to_out) if is_torchs and same else None
+    return Write(out, _to_out, is_fitted=False) if is_torchs and same else None
 
 
 def _flagged(node: Node) -> Write | None:
@@ -77,7 +83,7 @@ def _flagged(node: Node) -> Write | None:
     named = _named(node)
     if named.get("inplace") is not True or guest_of(node.target) is None:
         return None
-    return Write(node.args[0], _without_flag)
+    return Write(node.args[0], _without_flag, is_fitted=False, is_fitted_without_gaps=operation(node) in _KEEPS_TYPE)
 
 
 def _named(node: Node) -> dict[str, Any]:
@@ -93,11 +99,30 @@ def _write_in_place(node: Node, arrays: Container[Node]) -> Write | None:
     if name in _DRAWING and isinstance(first, Node) and node.op == "call_method":
         return Write(first, _drawn)
     array = written_array(node, arrays)
-    if array is None or name in _OF_FORM:
+    if array is None or name in _OF_FORM or name in _WIDENING:
         return None
     if name in ("copy_", "fill_", "zero_"):
-        return Write(array, _filled) if node.op == "call_method" else None
-    return Write(array, _computed) if new_target(node) is not None else None
+        return _filling(node, array) if node.op == "call_method" else None
+    if new_target(node) is None:
+        return None
+    return Write(array, _computed, is_fitted=False, is_fitted_without_gaps=_new_name(node) in _KEEPS_TYPE)
+
+
+def _filling(node: Node, array: Node) -> Write:
+    if node.target == "zero_":
+        return Write(array, _zeroed)
+    if node.target == "copy_":
+        return Write(array, _copied)
+    is_array = _may_be_array(_value(node))
+    return Write(array, _filled_with_array, is_fitted=False) if is_array else Write(array, _filled)
+
+
+def _may_be_array(value: Any) -> bool:
+    return isinstance(value, Node) and not isinstance(value.value_type, ScalarType)
+
+
+def _new_name(node: Node) -> str:
+    return operation(node).removesuffix("_")
 
 
 def new_target(node: Node) -> Any:
@@ -124,21 +149,42 @@ def _item(graph: Graph, node: Node, array: Node) -> Node:
 
 def _computed(graph: Graph, node: Node, array: Node) -> Node:
     node.target = new_target(node)
-    return node if operation(node) in _KEEPS_TYPE else _fit(graph, node, array)
-
-
-def _drawn(graph: Graph, node: Node, array: Node) -> Node:
-    name = node.target
-    args = node.args if name != "bernoulli_" or len(node.args) > 1 or node.kwargs else (*node.args, 0.5)
-    node.op, node.target, node.args = "call_function", getattr(torch.ops.aten, _DRAWING[name]), args
     return node
 
 
+def _drawn(graph: Graph, node: Node, array: Node) -> Node:
+    node.op, node.target, node.args = "call_function", drawn, (array, node.target, *node.args[1:])
+    return node
+
+
+def _zeroed(graph: Graph, node: Node, array: Node) -> Node:
+    return _replaced(node, array, 0)
+
+
+def _copied(graph: Graph, node: Node, array: Node) -> Node:
+    """What is copied may have fewer dimensions than the array, and not more, as items may."""
+    value = _value(node)
+    if _may_be_array(value):
+        with graph.inserting_before(node):
+            value = graph.call_method("expand_as", (value, array))
+        value.source = node.source
+    return _replaced(node, array, value)
+
+
 def _filled(graph: Graph, node: Node, array: Node) -> Node:
-    if node.target == "zero_":
-        node.op, node.target, node.args = "call_function", torch.zeros_like, (array,)
-        return node
-    value = node.args[1] if len(node.args) > 1 else next(iter(node.kwargs.values()))
+    return _replaced(node, array, _value(node))
+
+
+def _filled_with_array(graph: Graph, node: Node, array: Node) -> Node:
+    node.op, node.target, node.args, node.kwargs = "call_function", torch.fill, (array, _value(node)), {}
+    return node
+
+
+def _value(node: Node) -> Any:
+    return node.args[1] if len(node.args) > 1 else next(iter(node.kwargs.values()))
+
+
+def _replaced(node: Node, array: Node, value: Any) -> Node:
     node.op, node.target, node.args, node.kwargs = "call_function", with_item, (array, Ellipsis, value), {}
     node._rename(array.name)
     return node
@@ -150,16 +196,32 @@ def _without_flag(graph: Graph, node: Node, array: Node) -> Node:
     else:
         place = list(_named(node)).index("inplace")
         node.args = (*node.args[:place], False, *node.args[place + 1 :])
-    return node if operation(node) in _KEEPS_TYPE else _fit(graph, node, array)
+    return node
 
 
 def _to_out(graph: Graph, node: Node, array: Node) -> Node:
     node.kwargs = {name: value for name, value in node.kwargs.items() if name != "out"}
-    return _fit(graph, node, array)
+    _require(graph, node, may_be_out, (array, node, *node.all_input_nodes))
+    return node
 
 
-def _fit(graph: Graph, node: Node, array: Node) -> Node:
-    """Writing keeps the dtype of the array, while computing may give a wider one."""
+def require_no_gradients(graph: Graph, value: Node) -> None:
+    """Guard that a new value needs no gradients: torch writes none into what it has split into several views."""
+    _require(graph, value, needs_no_gradients, (value,))
+
+
+def _require(graph: Graph, node: Node, question: Callable[..., bool], args: tuple[Node, ...]) -> None:
+    with graph.inserting_after(node):
+        holds = graph.call_function(question, args)
+    with graph.inserting_after(holds):
+        check = graph.call_function(guard, (holds,))
+    check.meta["guard"] = {"reason": "functionalize computes a new array, where torch may refuse to write"}
+    for one in (holds, check):
+        one.source = node.source
+
+
+def fit(graph: Graph, node: Node, array: Node) -> Node:
+    """What a node computed, as it is once it is written: that keeps dtype and strides of the array."""
     with graph.inserting_after(node):
         made = graph.create_node("call_function", fitted, (node, array), name=array.name)
     made.source, made.meta = node.source, dict(node.meta)

@@ -513,11 +513,26 @@ def _merge(ours: Any, theirs: Any, kind: str, taken: Container[str], names: dict
         if name in table:
             found[name] = table[name]
         elif name not in taken and name not in ours and not _is_elsewhere(ours, name):
-            found[name] = value
+            found[name] = _in_place_of(value) if kind == "_modules" else value
     rest = {name: value for name, value in table.items() if name not in found}
     table.clear()
     table.update(found)
     table.update(rest)
+
+
+def _in_place_of(part: Any) -> Any:
+    """What stands for a module that the graph does not call: of the user's classes a part that refuses what the graph
+    would not notice, in place of one that belongs to the original; a module that keeps state of its own in a state dict
+    stays itself."""
+    kind: Any = type(part)
+    if part is None or kind.__module__.partition(".")[0] == "torch" or any(kind.__dict__.keys() & _OWN_STATE):
+        return part
+    made = Part()
+    made.training = part.training
+    return made
+
+
+_OWN_STATE = {"_save_to_state_dict", "_load_from_state_dict", "get_extra_state", "set_extra_state", "state_dict"}
 
 
 def _is_elsewhere(ours: Any, name: str) -> bool:

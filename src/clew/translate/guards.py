@@ -38,7 +38,7 @@ _FUNCTIONS = {name for name in vars(operator) if not name.startswith("_")} | {
     "has",
 }
 _FACTS = ("shape", "ndim")
-_ONLY_ORIGINAL = ("carried", "is_mask", "apart")
+_ONLY_ORIGINAL = ("carried", "is_mask", "apart", "same_or_apart")
 """Questions about attributes that users put on the source's arrays, and about their memory: the target's have none."""
 
 

@@ -89,7 +89,8 @@ def locked(x: Any) -> Any:
 def answer(program: Any, captured: Any, x: Any) -> str:
     try:
         found = captured(x)
-    except clew.GuardError:
+    except clew.GuardError as error:
+        print(error)  # which guard it was
         return "guarded"
     return "equal" if numpy.array_equal(found, program(x)) else "wrong"
 

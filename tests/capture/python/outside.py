@@ -1,7 +1,8 @@
 """The judge of programs that look outside: a capture gives what the original gives in changed surroundings, or refuses.
 
 Comes in: a program and an array of a framework. Goes out: ``right``, ``guarded`` (``GuardError`` at a call),
-``refused`` (``CaptureError`` at the capture, with the user's line), ``unshown`` or ``WRONG: why``.
+``refused`` (``CaptureError`` at the capture, with the user's line), ``told`` (a ``TraceWarning`` says that text is left
+out) or ``WRONG: why``.
 `python -m tests.capture.python` prints the table of all programs and frameworks.
 """
 
@@ -12,19 +13,21 @@ import importlib
 import io
 import logging
 import os
+import pathlib
 import random
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
 import clew
-from clew.errors import CaptureError, GuardError
+from clew.errors import CaptureError, GuardError, TraceWarning
+from tests.capture.python import outside_messages, outside_settings, outside_spellings
 from tests.capture.python import outside_programs as programs
-from tests.capture.python import outside_spellings
 from tests.capture.python.outside_programs import (
     DONE,
     DRAWN,
@@ -39,10 +42,12 @@ from tests.capture.python.outside_programs import (
 )
 
 FRAMEWORKS = ("torch", "numpy", "jax", "tensorflow")
-UNSHOWN = "unshown"
-"""The verdict where a result is right, and text for people is not shown again."""
+TOLD = "told"
+"""The verdict where a result is right, and the capture has told that text for people is not shown again."""
 _NEARLY = 1e-3
-_HOMES = ("outside_programs.py", "outside_spellings.py", "outside_helpers.py")
+_HOMES = tuple(f"outside_{name}.py" for name in ("programs", "spellings", "helpers", "messages", "settings"))
+_OF_PROGRAMS = ("a text", "rows", "failed", "a key")
+_LOGGED = "%(levelname)s %(name)s %(filename)s:%(lineno)d %(funcName)s %(message)s"
 _caught: list[int] = []
 
 
@@ -72,14 +77,27 @@ def surroundings(number: int) -> Iterator[io.StringIO]:
         sys.argv.append("")
         os.chdir(FOLDER)
     handler, stdin, limit = logging.StreamHandler(screen), sys.stdin, sys.getrecursionlimit()
+    handler.setFormatter(logging.Formatter(_LOGGED))
+    roots = list(logging.root.handlers)
     signals = signal.signal(programs.SIGNAL, _catch)
     _caught.clear()
     programs.LOGGER.addHandler(handler)
+    programs.LOGGER.setLevel(logging.DEBUG if number > 1 else logging.WARNING)
     sys.stdin = io.StringIO(f"{number}\n" * 9)
     try:
-        with contextlib.redirect_stdout(screen):
+        with (
+            contextlib.redirect_stdout(screen),
+            contextlib.redirect_stderr(screen),
+            warnings.catch_warnings(),
+            outside_settings.as_found(),
+        ):
+            warnings.simplefilter("always")
+            if number > 1:
+                warnings.simplefilter("error", BytesWarning)
             yield screen
     finally:
+        programs.LOGGER.setLevel(logging.NOTSET)
+        logging.root.handlers[:] = roots
         programs.LOGGER.removeHandler(handler)
         signal.signal(programs.SIGNAL, signals)
         sys.setrecursionlimit(limit)
@@ -118,10 +136,10 @@ def _left() -> tuple[Any, ...]:
     files = {}
     for name in sorted(os.listdir(FOLDER)):
         place = os.path.join(FOLDER, name)
-        files[name] = "folder" if os.path.isdir(place) else open(place, "rb").read()  # noqa: SIM115
+        files[name] = b"folder" if os.path.isdir(place) else pathlib.Path(place).read_bytes()
     variables = {name: value for name, value in os.environ.items() if name.startswith(VARIABLE)}
     settings = signal.getsignal(programs.SIGNAL), sys.getrecursionlimit()
-    return files, variables, settings, len(_caught)
+    return files, variables, settings, len(_caught), outside_settings.left()
 
 
 def _called(subject: Any, framework: str, number: int) -> tuple[float, Any]:
@@ -144,7 +162,7 @@ def _told(program: Program, captured: Any, framework: str, number: int) -> str:
     if abs(low - got) > _NEARLY:
         return f"{got} instead of {low}"
     if program.judged == SHOWN:
-        return "" if left == got_left else UNSHOWN
+        return "" if left == got_left else f"{got_left[1]!r} shown instead of {left[1]!r}"
     return "" if program.judged != DONE or left == got_left else f"{got_left} left behind instead of {left}"
 
 
@@ -152,7 +170,11 @@ def verdict(program: Program, framework: str) -> str:
     """How a capture stands beside the original."""
     for cached in (programs._cached_now, programs._cached_environment, programs._cached_list):
         cached.cache_clear()
-    captured, told = _captured(program, framework)
+    outside_settings.look_at(framework)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", TraceWarning)
+        captured, told = _captured(program, framework)
+    is_told = any(issubclass(one.category, TraceWarning) for one in found)
     if captured is None:
         return told
     time.sleep(0.01)
@@ -163,17 +185,17 @@ def verdict(program: Program, framework: str) -> str:
         except GuardError:
             is_guarded = True
             continue
-        if told == UNSHOWN:
-            return UNSHOWN
-        if told:
+        if told and not (is_told and program.judged == SHOWN):
             return f"WRONG: {told}"
+    if is_told:
+        return TOLD
     return "guarded" if is_guarded else "right"
 
 
 def _captured(program: Program, framework: str) -> tuple[Any, str]:
     """The capture, or None and what became of it."""
     given = array(framework)
-    with surroundings(1):
+    with surroundings(1) as screen:
         _seed()
         before = _left()
         states = random.getstate(), programs.STREAM.getstate(), repr(numpy.random.get_state())
@@ -184,9 +206,11 @@ def _captured(program: Program, framework: str) -> tuple[Any, str]:
             captured, told = None, "refused" if is_told else f"WRONG: no line of the user's: {error}"
         if _left() != before:
             return None, "WRONG: the capture itself acts on the outside"
+        if any(word in screen.getvalue() for word in _OF_PROGRAMS):
+            return None, f"WRONG: the capture itself shows {screen.getvalue()!r}"
         if (random.getstate(), programs.STREAM.getstate(), repr(numpy.random.get_state())) != states:
             return None, "WRONG: the capture moves a stream"
         return captured, told
 
 
-assert DRAWN and outside_spellings
+assert DRAWN and outside_spellings and outside_messages

@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import random
+import sys
 import time
 from pathlib import Path
 
@@ -64,3 +65,11 @@ class Dice:
     @classmethod
     def many(cls, count):
         return random.sample(range(100 * cls.sides), count)
+
+
+def told_by_helper(logger, text):
+    logger.warning(text)
+
+
+def lengthen_path():
+    sys.path.append("/nowhere")

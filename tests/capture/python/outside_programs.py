@@ -3,7 +3,7 @@
 Each takes an array of any framework. How a program is judged depends on what it looks at: ``NOW`` (a clock), ``DRAWN``
 (a stream that a seed sets), ``FRESH`` (entropy, which no seed sets), ``SEEN`` (the environment, files, variables, what
 is typed in: changed between the capture and the calls), ``DONE`` (what the program leaves behind) and ``SHOWN`` (text
-for people: a graph of torch or NumPy need not show it again, but the result must be right).
+for people: the graph shows it again, or the capture tells that it does not).
 """
 
 from __future__ import annotations
@@ -53,16 +53,18 @@ class Program(NamedTuple):
 
     run: Callable[[Any], Any]
     judged: str
+    only: str = ""
+    """The framework that it is written for, if it is not for all."""
 
 
 PROGRAMS: dict[str, Program] = {}
 
 
-def program(judged: str) -> Callable[[Any], Any]:
+def program(judged: str, only: str = "") -> Callable[[Any], Any]:
     """Register a program."""
 
     def register(run: Any) -> Any:
-        PROGRAMS[run.__name__] = Program(run, judged)
+        PROGRAMS[run.__name__] = Program(run, judged, only)
         return run
 
     return register

@@ -4,7 +4,6 @@ import contextlib
 import copy
 import io
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -195,24 +194,33 @@ class Thing:
 
 
 def test_what_is_not_printed_is_told():
-    def to_a_file(x):
-        print("rows", file=sys.stderr)
-        return x + 1
-
     def of_an_object(x):
         print(Thing())
         return x + 1
 
-    for function in (to_a_file, of_an_object):
-        with pytest.warns(TraceWarning, match="the graph will not print what the program prints"):
-            captured = clew.trace(function, args=(torch.ones(2),))
-        assert printed(captured, torch.ones(2)) == ""
+    with pytest.warns(TraceWarning, match="the graph will not print what the program prints"):
+        captured = clew.trace(of_an_object, args=(torch.ones(2),))
+    assert printed(captured, torch.ones(2)) == ""
 
-    def written(x):
-        sys.stdout.write("rows\n")
+
+def test_the_screens_are_written_to():
+    def program(x):
+        sys.stdout.write(f"{x.shape[0]} rows\n")
+        print("mean", x.mean(), file=sys.stderr)
         return x + 1
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        captured = clew.trace(written, args=(torch.ones(2),))
-    assert printed(captured, torch.ones(2)) == ""
+    captured = clew.trace(program, args=(torch.ones(2),))
+    assert "print(f'{x.shape[0]} rows\\n', end='')" in captured.code
+    assert "print('mean', x.mean(), file=sys.stderr)" in captured.code
+    with contextlib.redirect_stderr(io.StringIO()) as errors:
+        assert printed(captured, torch.ones(3)) == "3 rows\n"
+    assert errors.getvalue() == "mean tensor(1.)\n"
+
+
+def test_bytes_to_a_screen_are_refused():
+    def program(x):
+        sys.stdout.buffer.write(b"rows")
+        return x + 1
+
+    with pytest.raises(clew.errors.CaptureError, match=r"sys.stdout.buffer cannot be captured"):
+        clew.trace(program, args=(torch.ones(2),))

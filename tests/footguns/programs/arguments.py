@@ -395,3 +395,24 @@ def _():
         example=lambda: call(torch.arange(3), 4),
         others=[lambda: call(torch.arange(3), 40), lambda: call(torch.arange(3), 0)],
     )
+
+
+@program("optional_array_asked_for_its_size", kind="arguments")
+def _():
+    def f(x, mask=None):
+        if mask is None:
+            return x
+        return x * mask.shape[0]
+
+    others = [lambda: call(torch.ones(3)), lambda: call(torch.ones(3), torch.ones(4)), lambda: call(torch.ones(3), 2)]
+    return Case(f, example=lambda: call(torch.ones(3), torch.ones(2, 3)), others=others)
+
+
+@program("array_that_may_not_be_none", kind="arguments")
+def _():
+    def f(x, y):
+        assert y is not None, "an array is needed"
+        return x * y.shape[0]
+
+    others = [lambda: call(torch.ones(3), None), lambda: call(torch.ones(3), torch.ones(4))]
+    return Case(f, example=lambda: call(torch.ones(3), torch.ones(2)), others=others)

@@ -1,5 +1,6 @@
 """What is changed from outside between two calls: attributes, dicts, hooks, functions, classes of the program."""
 
+import enum
 import types
 
 import torch
@@ -207,3 +208,24 @@ def _():
         others=[lambda: call(torch.tensor([4, 4, 0]))],
         state=lambda model: model.get_parameter("table.weight").detach().clone(),
     )
+
+
+@program("method_of_an_enumeration_is_replaced", kind="changed_around")
+def _():
+    class Level(enum.Enum):
+        LOW = 1
+
+        def scaled(self, x):
+            return x * 2
+
+    kept = Level.scaled
+
+    def replace(_):
+        Level.scaled = lambda self, x: x * 3
+
+    def reset():
+        Level.scaled = kept
+
+    example = lambda: call(torch.ones(2), 1)  # noqa: E731
+    between = {"other 1": replace}
+    return Case(lambda x, n: Level(n).scaled(x), example=example, others=[example], between=between, reset=reset)

@@ -324,3 +324,37 @@ def _():
         example=lambda: call(torch.ones(2, 3)),
         others=[lambda: call(torch.ones(2, 4)), lambda: call(torch.ones(2, 3).long())],
     )
+
+
+@program("norm_fails_where_no_state_is_written", kind="exceptions")
+def _():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.last = torch.nn.BatchNorm1d(4), None
+
+        def forward(self, x):
+            if not x.any():
+                self.last = x
+            return self.norm(x)
+
+    others = [lambda: call(torch.ones(1, 4)), lambda: call(torch.zeros(1, 4)), lambda: call(torch.zeros(2, 4))]
+    return Case(make=Model, example=lambda: call(torch.ones(2, 4)), others=others, state=lambda model: model.last)
+
+
+@program("drawn_where_no_state_is_written", kind="exceptions")
+def _():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.last = torch.nn.Linear(4, 4), None
+
+        def forward(self, x):
+            if x.sum() > 0:
+                x = torch.nn.functional.dropout(x) @ self.linear.weight
+            else:
+                self.last = x
+            return x
+
+    others = [lambda: call(torch.ones(2, 4).long()), lambda: call(torch.ones(2, 3)), lambda: call(-torch.ones(2, 4))]
+    return Case(make=Model, example=lambda: call(torch.ones(2, 4)), others=others, state=lambda model: model.last)

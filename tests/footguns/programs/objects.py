@@ -461,3 +461,44 @@ def _():
         example=lambda: call(torch.ones(5), Learned(2.0)),
         others=[lambda: call(torch.ones(5), Learned(3.5)), lambda: call(torch.ones(5), 4)],
     )
+
+
+class Measured:
+    """What a program makes of an array: a size, a number and the array."""
+
+    def __init__(self, value, number=0):
+        self.size, self.number, self.value = value.shape, number, value
+
+
+@program("object_made_in_a_loop_that_returns", kind="objects")
+def _():
+    def f(x):
+        for _ in range(x.shape[0] % 4):
+            return Measured(x)
+
+    others = [lambda: call(torch.ones(1, 4)), lambda: call(torch.ones(4, 4)), lambda: call(torch.ones(3, 2))]
+    return Case(f, example=lambda: call(torch.ones(2, 4)), others=others)
+
+
+@program("object_of_a_row_made_in_a_loop", kind="objects")
+def _():
+    def f(x):
+        for row in x:
+            if row.sum() > 0:
+                return Measured(row, row.sum().item())
+
+    others = [lambda: call(-torch.ones(2, 4)), lambda: call(torch.tensor([[-1.0], [5.0]])), lambda: call(torch.ones(3))]
+    return Case(f, example=lambda: call(torch.ones(2, 4)), others=others)
+
+
+@program("object_made_on_the_only_way_that_goes_on", kind="objects")
+def _():
+    def f(x):
+        if x.sum() > 0:
+            made = Measured(x * 2, x.sum().item())
+        else:
+            raise ValueError("negative")
+        return made.value, made.number, made
+
+    others = [lambda: call(torch.ones(2, 4) * 3), lambda: call(-torch.ones(2, 4)), lambda: call(torch.ones(3, 1))]
+    return Case(f, example=lambda: call(torch.ones(2, 4)), others=others)

@@ -512,3 +512,22 @@ def _():
         between={"other 3": other_mode},
         state=lambda model: (model.last, model.mode),
     )
+
+
+@program("variable_of_a_closure_set_behind_a_way_out", kind="state")
+def _():
+    offset = 2.0
+
+    def f(x):
+        nonlocal offset
+        if x.dtype.is_floating_point:
+            return x
+        offset = x.sum().item()
+        return x * 2
+
+    def reset():
+        nonlocal offset
+        offset = 2.0
+
+    others = [lambda: call(torch.ones(3)), lambda: call(torch.ones(2).long()), lambda: call(-torch.ones(2).half())]
+    return Case(f, example=lambda: call(torch.ones(2)), others=others, state=lambda: offset, reset=reset)

@@ -200,3 +200,28 @@ def test_devices_are_told_by_operands_after_ranks_were_lifted() -> None:
 
     captured = clew.trace(Model(), (torch.zeros(2, 3, dtype=torch.long), torch.randn(2, 4)))
     assert not [one for one in captured.guards if one.kind == "computed"]
+
+
+SCALE = 2.0
+
+
+@pytest.mark.filterwarnings("ignore::clew.errors.TraceWarning")
+def test_a_branch_on_a_variable_that_the_program_sets_is_no_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer is guarded, where too many ways follow from it: not that of the capture, but of each call."""
+
+    def program(x: torch.Tensor, y: torch.Tensor) -> None:
+        global SCALE
+        parts, rounds = list(x), 0
+        while rounds < min(int(y.size(0) > 1), 4) and SCALE == 2.0:
+            rounds += 1
+            x.relu_()
+            parts += [y]
+        SCALE *= 1.5
+
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    captured = clew.trace(program, args=(-torch.ones(2, 2), torch.ones(2, 3)), max_paths=2)
+    x = -torch.ones(2, 2)
+    captured(x, torch.ones(2, 3))
+    assert torch.equal(x, torch.zeros(2, 2)) and SCALE == 3.0
+    with pytest.raises(clew.GuardError):
+        captured(x, torch.ones(2, 3))

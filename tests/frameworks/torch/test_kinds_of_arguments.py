@@ -114,3 +114,22 @@ def test_a_saved_capture_has_the_branches(tmp_path):
     loaded = clew.load(tmp_path / "last.clew")
     loaded(torch.ones(2))
     assert torch.equal(loaded(torch.full((2,), 3.0)), torch.full((2,), 2.0))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_array_that_may_be_missing_is_asked_for_its_size(fails: bool) -> None:
+    def f(x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        if mask is None:
+            if fails:
+                raise ValueError("no mask")
+            return x
+        return x * mask.shape[0] + mask.shape[1]
+
+    captured = clew.trace(f, args=(torch.ones(3), torch.ones(2, 3)), dynamic=True)
+    for mask in (torch.ones(2, 3), torch.ones(5, 4)):
+        assert torch.equal(captured(torch.ones(3), mask), f(torch.ones(3), mask))
+    if fails:
+        with pytest.raises(ValueError, match="no mask"):
+            captured(torch.ones(3), None)
+    else:
+        assert torch.equal(captured(torch.ones(3), None), torch.ones(3))

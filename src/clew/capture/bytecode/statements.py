@@ -11,19 +11,16 @@ import functools
 import inspect
 import itertools
 import linecache
-import operator
 import re
-import sys
 import sysconfig
-import warnings
-from collections.abc import Iterator
-from contextvars import ContextVar
+from collections.abc import Hashable, Iterator
 from types import FrameType, FunctionType
 from typing import Any
 
 from clew.capture.bytecode.instructions import variables_of
 from clew.capture.python.callers import is_of_program
 from clew.capture.python.loggers import own_handlers
+from clew.capture.python.screens import is_redirected
 from clew.capture.state.containers import look_up
 
 _SHOWING = frozenset(
@@ -57,36 +54,54 @@ def _shows(frame: FrameType, statement: ast.stmt | None, raises: bool) -> bool:
     called = statement.value.func
     name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
     conditions = statement.value.args[:1]
-    if name == "print" and is_of_program(frame) and not any(one.arg == "file" for one in statement.value.keywords):
-        return False  # the graph prints it
+    if is_of_program(frame) and _is_recorded(frame, statement.value):
+        return False  # the graph tells it
     if name in _SHOWING and (_is_kept(statement.value, name) or _is_users(frame, called) or is_redirected()):
         return False
     return name in _SHOWING or (name in CHECKING and bool(conditions) and not _makes_text(conditions[0]))
 
 
 def is_printed(frame: FrameType) -> bool:
-    """Whether a text that is made by the statement which ``frame`` executes goes into a ``print`` and nowhere else, and
-    nothing looks into it on its way there."""
+    """Whether a text that is made by the statement which ``frame`` executes is printed, logged or warned of, goes
+    nowhere else, and nothing looks into it on its way there."""
     filename, place = frame.f_code.co_filename, _position(frame)
     statement = _statement_at(filename, *place)
     uses: tuple[ast.stmt | None, ...] = (statement,)
     if isinstance(statement, (ast.Assign, ast.AugAssign)):
         uses = _uses_of_message(filename, *place)
-        if not (isinstance(statement, ast.Assign) and _is_piece(statement.value)):
+        is_longer = isinstance(statement, ast.Assign) or isinstance(statement.op, ast.Add)
+        if not is_longer or not _is_piece(statement.value):
             return False
-    return bool(uses) and all(map(_is_print, uses)) and _called(frame, ast.Name("print")) in (None, print)
+    return bool(uses) and all(_is_message(frame, use) for use in uses)
 
 
-def _is_print(statement: ast.stmt | None) -> bool:
-    """Whether a statement is a call of ``print`` that puts texts together without a look at them."""
+def _is_message(frame: FrameType, statement: ast.stmt | None) -> bool:
+    """Whether a statement is a call that tells people something, and puts texts together without a look at them."""
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "print":
+    if not isinstance(call, ast.Call) or not _is_recorded(frame, call):
         return False
     options = {one.arg: one.value for one in call.keywords}
     return (
-        options.keys() <= {"sep", "end", "flush"}
-        and not any(map(_handles_text, options.values()))
-        and all(map(_is_piece, call.args))
+        options.keys() <= _OPTIONS and not any(map(_handles_text, options.values())) and all(map(_is_piece, call.args))
+    )
+
+
+_OPTIONS = frozenset({"sep", "end", "flush", "file", "category", "stacklevel", "extra"})
+RECORDED: set[Any] = set()
+"""Functions whose calls by the program's own code are calls of the graph that tell people something."""
+
+
+def _is_recorded(frame: FrameType, call: ast.Call) -> bool:
+    """Whether a call is one that the graph makes again, of a function that only tells people something."""
+    files = [one.value for one in call.keywords if one.arg == "file"]
+    if any(ast.unparse(file) not in ("sys.stdout", "sys.stderr") for file in files):
+        return False
+    if isinstance(call.func, ast.Name) and call.func.id == "print":
+        return _called(frame, call.func) in (None, print)
+    found = _called(frame, call.func)
+    function = getattr(found, "__func__", found)
+    return isinstance(function, Hashable) and not RECORDED.isdisjoint(
+        (function, getattr(function, "__wrapped__", None))
     )
 
 
@@ -171,7 +186,7 @@ def _uses_of_message(filename: str, lineno: int, column: int) -> tuple[ast.stmt,
     statement, tree = _statement_at(filename, lineno, column), _tree(filename)
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     value = getattr(statement, "value", None)
-    if tree is None or len(targets) != 1 or not isinstance(targets[0], ast.Name) or not _is_message(value):
+    if tree is None or len(targets) != 1 or not isinstance(targets[0], ast.Name) or not _is_text_only(value):
         return ()
     covering = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and _covers(node, lineno, column)]
     if not covering or any(isinstance(node, (ast.Global, ast.Nonlocal)) for node in ast.walk(covering[-1])):
@@ -195,10 +210,10 @@ def _statements_with(function: ast.stmt, name: str) -> Iterator[ast.stmt]:
                 yield node
 
 
-def _is_message(value: ast.AST | None) -> bool:
+def _is_text_only(value: ast.AST | None) -> bool:
     """Whether an expression does nothing but put a text together, of texts and of values that are at hand."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
-        return _is_message(value.left) and _is_message(value.right)
+        return _is_text_only(value.left) and _is_text_only(value.right)
     if isinstance(value, ast.JoinedStr):
         return not any(map(_may_look_up, ast.walk(value)))
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
@@ -253,26 +268,6 @@ def _raising(function: ast.FunctionDef) -> Iterator[ast.AST]:
         for suite in (getattr(node, field, None) for field in ("body", "orelse")):
             if isinstance(suite, list) and suite and isinstance(suite[-1], ast.Raise):
                 yield from suite
-
-
-screens: ContextVar[tuple[Any, ...] | None] = ContextVar("clew_screens", default=None)
-"""Where printed text and warnings go, as it was when a capture began."""
-
-
-def look_at_screens() -> None:
-    """Note where printed text goes now."""
-    screens.set(_ways_out())
-
-
-def _ways_out() -> tuple[Any, ...]:
-    shown = (vars(warnings).get(name) for name in ("showwarning", "_showwarnmsg_impl"))
-    return sys.stdout, sys.stderr, *shown
-
-
-def is_redirected() -> bool:
-    """Whether the program has turned printed text elsewhere, where it may read it."""
-    known = screens.get()
-    return known is not None and not all(map(operator.is_, _ways_out(), known))
 
 
 def _is_users(frame: FrameType, called: ast.expr) -> bool:

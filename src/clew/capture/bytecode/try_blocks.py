@@ -8,12 +8,13 @@ handler asks for one class, and does not look at the error, its path is recorded
 from __future__ import annotations
 
 import dis
+import sys
 from collections.abc import Callable
 from types import CodeType, FrameType, SimpleNamespace
 from typing import Any
 
 from clew.capture.bytecode.instructions import Instruction, Operations, instructions_of
-from clew.errors import GuardError
+from clew.errors import ClewError, GuardError
 from clew.ir.effects import effect_of, pure
 from clew.ir.guests import FRAMEWORK_PACKAGES, Effect
 from clew.ir.node import Node
@@ -30,14 +31,19 @@ RAISING_AGAIN: set[str] = set()
 Errors = tuple[type[BaseException], ...]
 
 PASSING: set[type[Exception]] = set()
-"""Errors by which a framework talks to itself, and which are not the program's."""
+"""Errors by which a framework talks to itself, and which are not the program's, nor are Clew's."""
+
+
+def _passing() -> Errors:
+    """The errors that no handler of the program is for."""
+    return (ClewError, *PASSING)
 
 
 def attempt(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The result of a call that did not fail during the capture."""
     try:
         return function(*args, **kwargs)
-    except tuple(PASSING):
+    except _passing():
         raise
     except Exception as error:
         raise _refused(getattr(function, "__name__", "a call"), error) from error
@@ -48,6 +54,8 @@ def succeeds(error: type[Exception], function: Callable[..., Any], *args: Any, *
     """Whether a call does not raise this error, and its result: the program catches the error, on a path of its own."""
     try:
         return True, function(*args, **kwargs)
+    except ClewError:
+        raise
     except error:
         return False, None
     except Exception as other:
@@ -58,7 +66,7 @@ def attempt_method(name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
     """The result of a method that did not fail during the capture."""
     try:
         return getattr(value, name)(*args, **kwargs)
-    except tuple(PASSING):
+    except _passing():
         raise
     except Exception as error:
         raise _refused(name, error) from error
@@ -75,7 +83,7 @@ def outcome_of(kind: type[Exception], function: Callable[..., Any], *args: Any, 
     """The result of a call, or ``FAILED`` if it raises an error of this class."""
     try:
         return function(*args, **kwargs)
-    except tuple(PASSING):
+    except _passing():
         raise
     except kind:
         return FAILED
@@ -86,6 +94,10 @@ def outcome_of(kind: type[Exception], function: Callable[..., Any], *args: Any, 
 def outcome_of_method(kind: type[Exception], name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
     """The result of a method, or ``FAILED`` if it raises an error of this class."""
     return outcome_of(kind, getattr(value, name), *args, **kwargs)
+
+
+_ATTEMPTS = frozenset(one.__code__ for one in (attempt, attempt_method, succeeds, outcome_of))
+"""Functions inside of which an error is one that the program catches."""
 
 
 @pure
@@ -132,7 +144,7 @@ def refusing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def refuse(*args: Any) -> Any:
         try:
             return function(*args)
-        except tuple(PASSING):
+        except _passing():
             raise
         except Exception as error:
             raise _refused(name, error) from error
@@ -191,7 +203,7 @@ def is_tried(
 
     ``errors`` are those that can be raised, any if it is None. ``gate`` is the innermost one.
     """
-    found = False
+    found = frame is not None and "__name__" not in frame.f_globals and _is_attempted(frame)
     gate_frame = None if gate is None else gate.frame
     while frame is not None:
         if frame is gate_frame and gate is not None:
@@ -204,6 +216,8 @@ def is_tried(
             raises_again = home.startswith("clew.") or home in RAISING_AGAIN
             is_entrance = home in ENTRANCES and code.co_name not in _WITHIN
             known = _functions[key] = (code, () if raises_again else _tried(code), is_entrance)
+            if code in _ATTEMPTS:
+                known = _functions[key] = (code, ((0, len(code.co_code), None),), is_entrance)
         if known[2]:
             break
         executed[key] = code
@@ -212,6 +226,16 @@ def is_tried(
                 found = errors is None or names is None or any(_may_catch(frame, name, errors) for name in names)
         frame = frame.f_back
     return found
+
+
+def _is_attempted(frame: FrameType) -> bool:
+    """Whether generated code, which this frame runs, attempts a call just now: it is captured again."""
+    inner: FrameType | None = sys._getframe(1)
+    while inner is not None and inner is not frame:
+        if inner.f_code in _ATTEMPTS:
+            return True
+        inner = inner.f_back
+    return False
 
 
 def _may_catch(frame: FrameType, name: str, errors: Errors) -> bool:

@@ -21,6 +21,7 @@ from clew.capture.location import MISSING
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.recording.nested_programs import OpenBody
+from clew.capture.recording.opaque_calls import holds_traced
 from clew.capture.recording.recorder import Scalar
 from clew.capture.restart import Diverged, Restart, swallowed
 from clew.capture.state.snapshot import Part, Snapshot
@@ -397,7 +398,10 @@ class PieceRecorder:
         self.support.note_differences(site, leaves)
 
     def check_containers(self, piece: Piece, before: Any, values: Sequence[Any]) -> None:
-        """What comes to stand in one place is copied: no list or dict in it may be held by another place too."""
+        """What comes to stand in one place is copied: no list or dict in it may be held by another place too, and no
+        object in it may have been made inside, with arrays and numbers that belong to that run alone."""
+        if any(self._is_made(piece, one) for value in values for one in constants_of(self.recorder, value)):
+            raise Abandon(piece.site, "a variable holds an object that was made inside")
         own = {id(one) for one in containers_of(before) if not piece.snapshot.is_shared(one)}
         rows = [list(containers_of(value)) for value in values]
         foreign = [one for row in rows for one in row if piece.snapshot.knows(one) and id(one) not in own]
@@ -406,6 +410,9 @@ class PieceRecorder:
         same = all(list(map(id, row)) == list(map(id, rows[0])) for row in rows)
         if not same or any(True for one in foreign for _ in leaves_of(self.recorder, one)):
             raise Abandon(piece.site, "a variable holds a list or dict that another one holds too")
+
+    def _is_made(self, piece: Piece, value: Any) -> bool:
+        return not piece.snapshot.knows(value) and holds_traced(self.recorder, value)
 
     def check_alone(self, site: ConstructSite, values: Sequence[Any]) -> None:
         """What one path leaves in different places must not be the same list or dict."""
@@ -426,6 +433,7 @@ class PieceRecorder:
 # ---- values taken apart: leaves and structure ------------------------------------------------------------------------
 
 _NUMBERS = (bool, int, float, complex)
+_PLAIN = (str, bytes, type(None), type)
 
 
 class Leaf:
@@ -495,6 +503,17 @@ def leaves_of(recorder: ExampleRecorder, value: Any) -> Iterator[Any]:
     elif type(value) is dict:
         for item in value.values():
             yield from leaves_of(recorder, item)
+
+
+def constants_of(recorder: ExampleRecorder, value: Any) -> Iterator[Any]:
+    """What in a value is neither an array or number nor a tuple, list or dict, but for plain values."""
+    if is_leaf(recorder, value) or isinstance(value, (*_PLAIN, StateListProxy)):
+        return
+    if isinstance(value, tuple) or type(value) in (list, dict):
+        for item in value.values() if type(value) is dict else value:
+            yield from constants_of(recorder, item)
+    else:
+        yield value
 
 
 def containers_of(value: Any) -> Iterator[Any]:

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from clew.capture.bytecode.statements import look_at_screens, screens
 from clew.capture.captured import Captured
 from clew.capture.control_flow.paths import Paths, Unaligned
 from clew.capture.options import Options
+from clew.capture.python.screens import look_at_screens, screens
+from clew.capture.python.settings import collects
 from clew.capture.recording.alternatives import stand_in_order
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.run import ExampleRun, Findings, LibraryTracers
@@ -149,8 +150,10 @@ def _no_collection() -> Iterator[None]:
     """Let Python not look for garbage meanwhile: nodes are many and refer to each other, and none of them is any."""
     was_enabled = gc.isenabled()
     gc.disable()
+    token = collects.set(was_enabled)
     try:
         yield
     finally:
+        collects.reset(token)
         if was_enabled:
             gc.enable()

@@ -376,8 +376,8 @@ class BodyWriter(ast.NodeTransformer):
         return self._located([then, other, ast.Expr(call)], node)
 
     def _leave(self, node: ast.If, rest: list[ast.stmt]) -> list[ast.stmt]:
-        """A branch with which the function ends: what follows it is its other side."""
-        names = {name for name in Variables([*node.body, *rest]).stored if self.variables.outer.get(name) != "global"}
+        """A branch with which the function ends, and its own variables with it: what follows is its other side."""
+        names = Variables([*node.body, *rest]).stored - self.variables.outer.keys()
         number, test = self._number(), self._truth(node.test)
         then = self._function(f"{OWN}then_{number}", self._block(node.body, is_whole=True), node)
         other = self._function(f"{OWN}else_{number}", self._block(rest, is_whole=True), node)

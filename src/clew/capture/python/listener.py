@@ -21,9 +21,11 @@ from clew.errors import CaptureError
 from clew.ir.source import is_hidden
 
 if TYPE_CHECKING:
-    from clew.capture.python.printing import Prints
+    from clew.capture.python.messages import Messages
 
 CHANGES = "it gives another value at each call, which the graph would not"
+PRINTS, LOGS, WARNS = "print", "log", "warn"
+"""The ways of telling people something."""
 ONCE = "no call of the graph would do it again"
 
 
@@ -60,8 +62,15 @@ class Listener:
         found = asking_frame(frame, self.through)
         return found is not None and not is_hidden(found.f_code)
 
-    def prints(self, frame: FrameType | None) -> Prints | None:
-        """What the graph prints, if it does so where ``frame`` prints something."""
+    def messages(
+        self, frame: FrameType | None, what: str, is_shown: Callable[[], bool] | None = None
+    ) -> Messages | None:
+        """What the graph tells people, if it does so where ``frame`` prints, logs or warns; ``is_shown`` guards that
+        people are shown it now, or not."""
+        return None
+
+    def messages_of(self, frame: FrameType | None) -> Messages | None:
+        """The same for a text that is on its way to be told, and for code that a capture has made."""
         return None
 
     def note(self, question: Question, args: tuple[Any, ...], text: str) -> None:
@@ -95,7 +104,15 @@ class Listener:
 
     def refusal(self, what: str, why: str = CHANGES, kind: type[CaptureError] | None = None) -> CaptureError:
         """The error for something that the graph could not do, with the line of the program."""
-        return (kind or self.kind)(f"{what} cannot be captured", where=line_of_program(), why=why, fixes=self.fixes)
+        return (kind or self.kind)(f"{what} cannot be captured", where=self.line(), why=why, fixes=self.fixes)
+
+    def line(self) -> str:
+        """The line of the program that runs now."""
+        return line_of_program()
+
+    def refusal_at(self, what: str, why: str, where: str) -> CaptureError:
+        """The error for something that was found out after the program has run, with its line."""
+        return CaptureError(f"{what} cannot be captured", where=where, why=why, fixes=self.fixes)
 
 
 _listening: ContextVar[Listener | None] = ContextVar("clew_python_listener", default=None)

@@ -1,7 +1,7 @@
 """Users' own handlers and filters of loggers, which run when a program logs.
 
-Printing and logging have no node and need none. A handler that a user has written is part of the program, though: its
-variables and attributes are watched like those of the program's own functions.
+A handler that a user has written is part of the program: it runs when the program logs, and its variables and
+attributes are watched like those of the program's own functions.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Question = Callable[..., Any]
 OUTSIDE = (
     "environment", "environment_has", "environment_names", "file_contents", "file_status", "file_kind",
-    "folder_contents", "process_fact", "logger_level",
+    "folder_contents", "process_fact", "logger_level", "logger_settings",
 )  # fmt: skip
 """The names of the questions that can be asked again."""
 

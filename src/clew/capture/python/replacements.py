@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import BuiltinFunctionType, FrameType, FunctionType, MethodType
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
-from clew.capture.bytecode.statements import is_redirected
 from clew.capture.patches import Patches, Stock
-from clew.capture.python import clocks, files, imported_names, printing, random_numbers, system
-from clew.capture.python.callers import is_of_program
-from clew.capture.python.listener import CHANGES, Listener, listening
+from clew.capture.python import clocks, files, imported_names, messages, random_numbers, screens, settings, system
+from clew.capture.python.callers import asking_frame, is_of_program
+from clew.capture.python.listener import CHANGES, LOGS, PRINTS, Listener, listening
+from clew.capture.python.loggers import is_logger
+from clew.capture.python.messages import Messages
 from clew.capture.python.outside_reads import NumberText, Question
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.opaque_calls import CannotFollow
@@ -31,7 +32,7 @@ _FUNCTIONS = (BuiltinFunctionType, MethodType)
 
 
 def _replace_in_python(patches: Patches) -> None:
-    for part in (clocks, random_numbers, system, files, printing):
+    for part in (clocks, random_numbers, system, settings, files, messages):
         part.install(patches)
     imported_names.replace_in_importers(patches)
 
@@ -52,6 +53,9 @@ def install_in(patches: Patches, surroundings: Surroundings, attributes: Iterabl
     imported_names.replace_in_defaults(patches, surroundings.derived(_with_functions_as_defaults))
     imported_names.replace_in_classes(patches, surroundings.builtins_in_classes())
     random_numbers.install_in(patches, surroundings)
+    settings.install_in(patches, surroundings)
+    if surroundings.derived(_name_screens):
+        screens.install(patches, messages.write)
 
 
 @contextmanager
@@ -67,16 +71,43 @@ def hearing(listener: Listener, surroundings: Surroundings) -> Iterator[None]:
         )
     if surroundings.derived(_ask_for_arguments):
         listener.note(system.process_fact, ("sys.argv",), "sys.argv is unchanged")
+    if surroundings.derived(_ask_loggers):
+        messages.note_loggers(listener, [value for _, value in surroundings.held(is_logger)])
     if surroundings.held(system.is_decimal):
         listener.note(system.process_fact, ("decimal.getcontext",), "the context of decimal is unchanged")
-    with listening(listener):
+    with listening(listener), settings.kept(listener, surroundings):
         yield
 
 
 def _ask_for_arguments(functions: Iterable[FunctionType]) -> bool:
     """Whether code of a program names the arguments of the process, which it finds in a variable."""
-    names = [one.__code__.co_names for one in functions if not is_installed(one.__code__)]
-    return any("argv" in found for found in names)
+    return _name(functions, _ARGUMENTS)
+
+
+_ARGUMENTS = frozenset({"argv"})
+
+
+def _name_screens(functions: Iterable[FunctionType]) -> bool:
+    """Whether code of a program names the streams that people look at, or what writes to them."""
+    return _name(functions, screens.WRITING)
+
+
+def _ask_loggers(functions: Iterable[FunctionType]) -> bool:
+    """Whether code of a program names attributes of loggers that others set."""
+    return _name(functions, _OF_LOGGERS)
+
+
+_OF_LOGGERS = frozenset("level disabled propagate handlers filters hasHandlers".split())
+
+
+def _name(functions: Iterable[FunctionType], words: frozenset[str]) -> bool:
+    """Whether code of a program names one of these, as text too."""
+    codes = [one.__code__ for one in functions if not is_installed(one.__code__)]
+    return any(not words.isdisjoint(found.co_names) or _has_text(found, words) for found in codes)
+
+
+def _has_text(code: CodeType, words: frozenset[str]) -> bool:
+    return any(isinstance(one, str) and one in words for one in code.co_consts)
 
 
 def _check_held(surroundings: Surroundings) -> None:
@@ -129,15 +160,23 @@ class RecordingListener(Listener):
 
     def __init__(self, recorder: ExampleRecorder) -> None:
         super().__init__(recorder)
-        self._prints = printing.Prints(recorder)
+        self._messages = Messages(recorder)
 
     def is_listening(self) -> bool:
         """Whether the program itself runs now, and not the inside of a recorded call."""
         return self.recorder.running and not self.recorder.depth
 
-    def prints(self, frame: FrameType | None) -> printing.Prints | None:
-        """The graph prints what the program's own code prints, but for what the program may read again."""
-        return None if is_redirected() or not is_of_program(self.caller(frame)) else self._prints
+    def messages(
+        self, frame: FrameType | None, what: str, is_shown: Callable[[], bool] | None = None
+    ) -> Messages | None:
+        """The graph tells what the program's own code tells, but for what the program may read again."""
+        is_read = what != LOGS and screens.is_redirected()
+        asking = asking_frame(frame) if what == PRINTS else frame  # Python's library prints for its caller
+        return None if is_read or not is_of_program(self.caller(asking)) else self._messages
+
+    def messages_of(self, frame: FrameType | None) -> Messages | None:
+        """The same for a text that is on its way to be told, and for code that a capture has made."""
+        return self._messages if frame is None else self.messages(frame, PRINTS)
 
     reads_texts = True
 

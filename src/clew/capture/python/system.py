@@ -8,19 +8,14 @@ done again by a graph, so it is refused; so is what another thread computes, sin
 from __future__ import annotations
 
 import _thread
-import atexit
 import builtins
 import decimal
 import functools
-import locale
-import logging
 import os
-import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
@@ -33,6 +28,8 @@ from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import asked_listener, current, unheard
 from clew.capture.python.outside_reads import goes_into_number
 from clew.capture.python.random_numbers import DRAWS
+from clew.capture.python.screens import filters_that_raise
+from clew.capture.python.settings import decimal_settings
 from clew.capture.state.containers import ACTING
 from clew.ir.effects import pure
 
@@ -69,7 +66,6 @@ def install(patches: Patches) -> None:
     _install_environment(patches)
     _install_processes(patches)
     _install_threads(patches)
-    _install_loggers(patches)
     install_questions(patches, _OF_PYTHON)
 
 
@@ -146,17 +142,6 @@ def _counting(original: Callable[..., int]) -> Callable[..., int]:
 # next (its number, working folder, machine name) are guarded.
 
 
-_HANDLED, _WHEN_DONE = "a change of how signals are handled", "a function being called when the process ends"
-_SETTINGS: dict[Any, dict[str, str]] = {
-    signal: dict.fromkeys(("signal", "siginterrupt", "set_wakeup_fd"), _HANDLED)
-    | dict.fromkeys(("alarm", "setitimer", "raise_signal", "pthread_kill"), "a signal being sent"),
-    atexit: dict.fromkeys(("register", "unregister"), _WHEN_DONE),
-    locale: {"setlocale": "a change of the language"},
-    time: {"tzset": "a change of the time zone"},
-    sys: {"setrecursionlimit": "a change of the recursion limit"},
-    socket: {"setdefaulttimeout": "a change of how long connections wait"},
-}
-"""What the program's own code may not do to this process; packages do it for their own ends, and undo it."""
 _STARTING, _CONNECTING = "a process being started", "a connection being made"
 _ACTS = dict.fromkeys(("fork", "system", "posix_spawn", "posix_spawnp"), _STARTING) | {"kill": "a signal being sent"}
 ACTING.update(getattr(os, name) for name in _ACTS if hasattr(os, name))
@@ -166,7 +151,8 @@ FACTS: dict[str, Callable[[], Any]] = {
     "os.getppid": os.getppid,
     "socket.gethostname": socket.gethostname,
     "sys.argv": lambda: tuple(sys.argv),
-    "decimal.getcontext": lambda: _decimal_settings(),
+    "decimal.getcontext": decimal_settings,
+    "warnings.filters": filters_that_raise,
 }
 """Questions about this process and this machine, as they are outside of captures; frameworks add theirs."""
 _OF_PROCESSES = ("os.getcwd", "os.getpid", "os.getppid", "socket.gethostname")
@@ -174,40 +160,9 @@ _OF_PYTHON = {sys: ("getrecursionlimit", "getswitchinterval", "getdefaultencodin
 _TYPED, _TOLD = "what people type in", "it is something else at another call"
 
 
-def _decimal_settings() -> tuple[Any, ...]:
-    """How decimal numbers are computed in this thread."""
-    held = decimal.getcontext()
-    traps = tuple(kind.__name__ for kind, is_set in held.traps.items() if is_set)
-    return held.prec, held.rounding, held.Emin, held.Emax, held.capitals, held.clamp, *traps
-
-
 def is_decimal(value: Any) -> bool:
     """Whether a value is a decimal number, or what makes one."""
     return isinstance(value, decimal.Decimal) or value is decimal or value is decimal.Decimal
-
-
-@pure
-def logger_level(name: str) -> int:
-    """The level from which on a logger writes."""
-    return logging.getLogger(name or None).getEffectiveLevel()
-
-
-def _install_loggers(patches: Patches) -> None:
-    """Guard what the program's own code asks of the level of a logger: what is logged has no node."""
-    for name in ("isEnabledFor", "getEffectiveLevel"):
-        patches.on_class(logging.Logger, name, _asking_for_level)
-
-
-def _asking_for_level(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def ask(self: Any, *args: Any) -> Any:
-        listener, frame = current(), sys._getframe(1)
-        if listener is not None and is_of_program(listener.caller(frame)):
-            is_root = self.parent is None
-            listener.note(logger_level, ("" if is_root else self.name,), f"the level of {self.name} is unchanged")
-        return original(self, *args)
-
-    return ask
 
 
 @pure
@@ -220,9 +175,6 @@ def _install_processes(patches: Patches) -> None:
     """Let processes, connections and questions to people report to the listener."""
     for name in [name for name in _ACTS if hasattr(os, name)]:
         patches.in_dict(vars(os), name, noted(functools.partial(refusing, what=_ACTS[name]), True))
-    for home, acts in _SETTINGS.items():
-        for name in [name for name in acts if hasattr(home, name)]:
-            patches.in_dict(vars(home), name, noted(functools.partial(refusing_own, what=acts[name])))
     patches.on_class(subprocess.Popen, "__init__", functools.partial(refusing, what=_STARTING))
     for name in ("connect", "connect_ex", "bind"):
         make = functools.partial(refusing, what=_CONNECTING)
@@ -237,19 +189,6 @@ def install_for_people(patches: Patches) -> None:
     """Let reads of what is typed in report to the listener; where it comes from is another object now and then."""
     if sys.stdin is not None:
         patches.in_dict(vars(sys), "stdin", noted(_keyboard))
-
-
-def refusing_own(original: Callable[..., Any], what: str) -> Callable[..., Any]:
-    """The same function, refused where the program's own code calls it."""
-
-    @functools.wraps(original)
-    def act(*args: Any, **kwargs: Any) -> Any:
-        listener, frame = current(), sys._getframe(1)
-        if listener is not None and is_of_program(listener.caller(frame)):
-            listener.refuse_act(what, frame)
-        return original(*args, **kwargs)
-
-    return act
 
 
 def _asking(original: Callable[[], Any], path: str) -> Callable[[], Any]:

@@ -304,6 +304,9 @@ class Choices:
 # ---- dicts whose keys may stand in another order ---------------------------------------------------------------------
 
 
+KEYS_LATER = object()
+"""Stands among the checks of what has entered for that on the keys of a dict, until it is known what matters of them.
+Items are looked at behind it."""
 MOST_ORDERS = 6
 """The keys of dicts may stand in any order as long as there are no more orders than this."""
 
@@ -334,23 +337,22 @@ class KeyOrders:
         """Whether the program may see in which order keys stand, as far as its code tells."""
         self.is_unseen = False
         """Whether all orders were tried, and the program did the same."""
-        self.found: list[tuple[Any, tuple[Any, ...], int]] = []
-        """Dicts that have entered, with their keys, and where the check on these stands among all checks."""
+        self.found: list[tuple[Any, tuple[Any, ...]]] = []
+        """Dicts that have entered, with their keys."""
         self.kept: list[Any] = []
         """Dicts of the state, and those that only the program holds, made of what it was given by name."""
         self._asked: list[tuple[Any, tuple[Any, ...]]] = []
 
-    def relaxed(self) -> list[tuple[int, tuple[Any, Any, Any]]]:
-        """The checks on keys that do not ask for their order, each with its place."""
+    def checks(self) -> list[tuple[Any, Any, Any]]:
+        """What has to be guarded of the keys of what has entered: which there are, or in which order too."""
         found, self.found = self.found, []
         is_free = self.is_unseen or not self.is_seen
-        orders = math.prod(math.factorial(min(len(keys), MOST_ORDERS)) for _, keys, _ in found)
-        is_kept = any(one.value is kept for one, *_ in found for kept in self.kept)
+        orders = math.prod(math.factorial(min(len(keys), MOST_ORDERS)) for _, keys in found)
+        is_kept = any(one.value is kept for one, _ in found for kept in self.kept)
         if not is_free and (orders > MOST_ORDERS or is_kept or not self.may_ask):
-            return []
-        asked = [(one, keys) for one, keys, _ in found if type(one.value) is not dict and not self.is_unseen]
-        self._asked += asked if is_free else [(one, keys) for one, keys, _ in found]
-        return [(index, (notes.require, Pending(keys_of, (one.place,)), frozenset(keys))) for one, keys, index in found]
+            return [(notes.require_keys, one.place, keys) for one, keys in found]
+        self._asked += [one for one in found if not is_free or (type(one[0].value) is not dict and not self.is_unseen)]
+        return [(notes.require, Pending(keys_of, (one.place,)), frozenset(keys)) for one, keys in found]
 
     def ask(self, recorder: Recorder) -> None:
         """Ask in which order keys stand; on another path than the first they stand in another one."""

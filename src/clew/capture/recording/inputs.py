@@ -24,7 +24,7 @@ from clew.capture.guards import notes
 from clew.capture.guards.function_equality import FunctionFingerprint, cells_of, has_fingerprint
 from clew.capture.guards.notes import Variable, expression_of
 from clew.capture.location import MISSING
-from clew.capture.recording.alternatives import Choice, Choices, KeyOrders, Kind, has
+from clew.capture.recording.alternatives import KEYS_LATER, Choice, Choices, KeyOrders, Kind, has
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import ListProxy, StateListProxy, WalkedDict, values_of
 from clew.capture.recording.recorder import Pending, Recorder
@@ -501,9 +501,11 @@ class Inputs:
             keys = tuple(key for way, key in container.before if way == ITEM)
             is_argument = self.choices is not None and self.choices.is_open
             if len(keys) > 1 and (type(value) is dict or (type(value) is OrderedDict and is_argument)):
-                self.key_orders.found.append((container, keys, len(self.checks)))
+                self.key_orders.found.append((container, keys))
+                self.checks.append((KEYS_LATER, place, keys))
                 self.key_orders.kept += [] if is_argument else [value]
-            self.checks.append((notes.require_keys, place, keys))
+            else:
+                self.checks.append((notes.require_keys, place, keys))
         elif isinstance(value, set):
             self.checks.append((notes.require, place, set(value)))
         elif isinstance(value, (list, deque)):
@@ -592,9 +594,8 @@ class Inputs:
     def write_checks(self) -> list[Node]:
         """Put the guards of what has entered into the graph, each once."""
         written = []
-        for index, check in self.key_orders.relaxed():
-            self.checks[index] = check
-        for check, place, expected in self.checks:
+        of_keys = iter(self.key_orders.checks())
+        for check, place, expected in [next(of_keys) if one[0] is KEYS_LATER else one for one in self.checks]:
             node = self.recorder.resolve(place)
             shown = expected.__name__ if isinstance(expected, type) else repr(expected)
             text = f"{_WORDS[check].format(expression_of(node))} {shown}"

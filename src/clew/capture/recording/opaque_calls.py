@@ -83,7 +83,7 @@ class OpaqueCall:
         if kind is dict:
             items = {key: self.argument(item) for key, item in value.items()}
             return self._noted(value, recorder.create(as_given, (items,)))
-        if place is not None or _holds_traced(recorder, value):
+        if place is not None or holds_traced(recorder, value):
             raise self._refusal(f"is given a {kind.__name__} that the program has changed, or made of its values,")
         return self._noted(value, value)
 
@@ -137,11 +137,19 @@ class OpaqueCall:
         self.recorder.create(require_untouched, (self._node, self.name, text))
 
 
-def _holds_traced(recorder: ExampleRecorder, value: Any) -> bool:
+def _items_of(value: Any) -> Iterator[Any]:
+    """A value, or the items of a tuple, a size say."""
+    for item in value if isinstance(value, tuple) else ():
+        yield from _items_of(item)
+    if not isinstance(value, tuple):
+        yield value
+
+
+def holds_traced(recorder: ExampleRecorder, value: Any) -> bool:
     """Whether an object holds arrays or numbers that this run has computed."""
     held = Memory(recorder.is_end, most=_MOST)
     held.remember(value, _DEPTH)
-    parts = [part for one in held.everything() for part in contents(one).values()]
+    parts = [leaf for one in held.everything() for part in contents(one).values() for leaf in _items_of(part)]
     state = recorder.state
     is_new = not (state.watches(value) or state.had(value) or recorder.surroundings.holds(value))
     return any(issubclass(type(part), Scalar) for part in parts) or (is_new and any(map(recorder.is_array, parts)))

@@ -148,7 +148,7 @@ class ExampleRun:
         self.first = first
         self.open_files = OpenFiles(())
         self.errors = ErrorWatch((), Scalar, [])
-        self.raised = False
+        self.raised: Exception | None = None  # the program's own error
         self.stays = False  # whether what the run did stays done
         self.found: list[Slot] = []
         self.reads = Reads()
@@ -188,11 +188,13 @@ class ExampleRun:
             self._check_swallowed(error)
             done = self._ends_raising(error)
             if not done:
-                self._raise_explained(error)
+                self._explain(error)
         finally:
             self.recorder.open = False
-            clear_frames(sys.exc_info()[1])
-            self._leave(stays or (self.settings.keep and self.raised and self.first is None))
+            ending = sys.exc_info()[1]  # not always the error of the program: another run may be asked for
+            clear_frames(ending)
+            counts = ending is not None and ending is self.raised and self.first is None
+            self._leave(stays or (self.settings.keep and counts))
         if not done:
             self._start_over()
 
@@ -211,14 +213,6 @@ class ExampleRun:
             if choices is not None and key[1] in choices.asked().optional:
                 self._note_left(key, value)
         return len(left) > known
-
-    def _raise_explained(self, error: Exception) -> None:
-        """Raise the error that ended the run, or a clearer one, after which nothing of the run stays done."""
-        try:
-            self._explain(error)
-        except BaseException as raised:
-            self.raised = self.raised and raised is error
-            raise
 
     def _watch_state(self) -> None:
         """Remember everything that the program can change besides its arguments."""
@@ -282,7 +276,7 @@ class ExampleRun:
             raise
         except Exception as error:
             self._check_raised(error)
-            self.raised = True
+            self.raised = error
             raise
         finally:
             self.recorder.running = False
@@ -465,7 +459,7 @@ class ExampleRun:
     def _ends_raising(self, error: Exception) -> bool:
         """Whether this path ends with a ``raise`` of the program's own, which the graph does too."""
         recorder = self.recorder
-        is_own = self.first is not None and self.raised and recorder.error_notes.failure is None
+        is_own = self.first is not None and self.raised is not None and recorder.error_notes.failure is None
         is_own = is_own and (is_raised(error) or isinstance(error, NameError))  # of a variable that is not set
         made = arguments_of(recorder, error) if is_own else None
         if made is None or self.paths is None or not self.paths.is_ahead:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from clew.capture.captured import CONSTANT
+from clew.capture.python.message_calls import is_message
 from clew.ir.arguments import bodies_of, nested_graphs
 from clew.ir.control_flow import Branch, control_of, inputs_of
 from clew.ir.effects import effect_of, is_impure
@@ -44,7 +45,7 @@ _OF_WHOLE_NUMBERS = frozenset("ceil floor index int round trunc".split())
 
 
 def drop_unused(graph: Graph, keeps_raising: bool = True, is_flat: bool = False) -> None:
-    """Erase what nobody uses and has no effect; what may raise, and prints, stay if ``keeps_raising``. A graph that
+    """Erase what nobody uses and has no effect; what may raise, and messages, stay if ``keeps_raising``. A graph that
     ``is_flat``, without others inside it, was just recorded and needs no verification."""
     must_stay = _keeper(graph) if keeps_raising else _is_needed
     if not is_flat:
@@ -56,7 +57,7 @@ def drop_unused(graph: Graph, keeps_raising: bool = True, is_flat: bool = False)
 
 
 def _is_needed(node: Node) -> bool:
-    return node.target is not print and is_impure(node)
+    return not is_message(node.target) and is_impure(node)
 
 
 def _keeper(graph: Graph) -> Callable[[Node], bool]:

@@ -204,8 +204,10 @@ class ReachableFunctions:
                         self._add_value(part, _NOTHING, depth - 1)
 
     def _is_own_class(self, kind: type) -> bool:
-        """Whether a class is the program's, by its first function or, if it has none, by the file it is in."""
-        functions = [function for _, functions in methods_of(kind)[:1] for function in functions]
+        """Whether a class is the program's, by its own functions, among which Python may have put others (those of an
+        enumeration, say), by the first that it inherits or, if it has none, by the file it is in."""
+        inherited = [function for _, functions in methods_of(kind)[:1] for function in functions]
+        functions = _own_functions(kind) or inherited
         if functions:
             return any(map(self._is_own, functions))
         return not is_installed_file(_file(kind))

@@ -236,11 +236,11 @@ class Surroundings:
         """Where the first function of the program is that names a variable or attribute, for errors; without a name the
         first one."""
         words = set(name.split(".")) if name else set()
-        for function in self.functions:
-            code = function.__code__
-            if (not words or not words.isdisjoint((*code.co_names, *code.co_freevars))) and not is_hidden(code):
-                return SourceLine(code.co_filename, code.co_firstlineno, code.co_name).describe()
-        return ""
+        codes = [function.__code__ for function in self.functions if not is_hidden(function.__code__)]
+        naming = [code for code in codes if not words or not words.isdisjoint((*code.co_names, *code.co_freevars))]
+        naming += [code for code in codes if not words.isdisjoint(code.co_varnames)]  # defaults of parameters
+        lines = [SourceLine(code.co_filename, code.co_firstlineno, code.co_name).describe() for code in naming[:1]]
+        return lines[0] if lines else ""
 
     def put_back_streams(self) -> None:
         """Let generators of random numbers stand where they stood."""

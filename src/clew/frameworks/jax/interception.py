@@ -21,7 +21,7 @@ import jax.flatten_util
 import numpy
 
 from clew.capture.patches import Patches
-from clew.capture.python import imported_names, system
+from clew.capture.python import imported_names, settings, system
 from clew.capture.python.imported_names import noted
 from clew.capture.state.reachable import reads_variables
 from clew.capture.state.surroundings import Surroundings
@@ -84,7 +84,7 @@ def install(patches: Patches, current: Current, surroundings: Surroundings) -> N
             patches.in_dict(vars(module), name, noted(functools.partial(_of_nests, current=current)))
     transforms.install(patches, current)
     system.install_questions(patches, _QUESTIONS)
-    patches.on_class(private.Configuration, "update", functools.partial(system.refusing_own, what=_CONFIGURED))
+    patches.on_class(private.Configuration, "update", functools.partial(settings.refusing_own, what=_CONFIGURED))
     for place, name in _CALLING_BACK:
         patches.in_dict(vars(place), name, noted(functools.partial(_calling_back, current=current)))
     for place, name in _TELLING:

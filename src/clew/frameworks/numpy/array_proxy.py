@@ -21,7 +21,7 @@ import numpy
 from clew.capture.bytecode.statements import is_only_shown
 from clew.capture.guards.notes import Variable
 from clew.capture.location import MISSING, Location
-from clew.capture.python.printing import marked
+from clew.capture.python.messages import marked
 from clew.capture.recording.numbers import BINARY, operator_methods
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.containers import CODE, SIMPLE, contents, follows, refill
@@ -70,8 +70,10 @@ class Traced(Scalar):
     __array_priority__ = 1e6
 
     def relied_on(self) -> Any:
-        """The number itself, on which the capture relies from now on."""
-        return self.recorder.forced(operator.index, self)
+        """The number itself, on which the capture relies from now on; what is no number stays as it is."""
+        kinds = (((bool, numpy.bool_), bool), ((int, numpy.integer), operator.index), ((float, numpy.floating), float))
+        forced = next((force for kind, force in kinds if isinstance(self.plain, kind)), None)
+        return self if forced is None else self.recorder.forced(forced, self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return self.recorder.ufunc(ufunc, method, inputs, kwargs)

@@ -1,7 +1,8 @@
 """Functions of NumPy's that no proxy is asked for: those that make arrays, and settings that change how it computes.
 
 For the time of a capture they report to it. Arrays that the program makes are proxies from the start, so that what is
-written to them later is seen. ``numpy.errstate`` becomes a ``with`` block of the graph; ``np.r_`` is a call.
+written to them later is seen. ``numpy.errstate`` and ``numpy.printoptions`` become ``with`` blocks of the graph;
+``np.r_`` is a call.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ def install(patches: Patches, current: Current, functions: Iterable[Any]) -> Non
     patches.on_class(numpy.vectorize, "__call__", functools.partial(_vectorized, current=current))
     for name, make in (("__enter__", _entering), ("__exit__", _leaving)):
         patches.on_class(numpy.errstate, name, functools.partial(make, current=current))
+    patches.in_dict(vars(numpy), "printoptions", functools.partial(_printing, current=current))
     patches.in_dict(vars(builtins), "__import__", functools.partial(_importing, current=current))
     for names in {id(function.__globals__): function.__globals__ for function in functions}.values():
         for own in [own for own, value in names.items() if id(value) in _HOMES]:
@@ -200,6 +202,37 @@ def _leaving(original: Callable[..., Any], current: Current) -> Callable[..., An
         return result
 
     return __exit__
+
+
+def _printing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def printoptions(*args: Any, **kwargs: Any) -> Any:
+        manager = original(*args, **kwargs)
+        return manager if current() is None else _PrintOptions(original, manager, (args, kwargs), current)
+
+    return printoptions
+
+
+class _PrintOptions:
+    """``with numpy.printoptions(...)``, a block of the graph in which arrays are printed so."""
+
+    def __init__(self, original: Any, manager: Any, given: tuple[Any, Any], current: Current) -> None:
+        self._original, self._manager, self._given, self._current = original, manager, given, current
+        self._node: Node | None = None
+
+    def __enter__(self) -> Any:
+        recorder = self._current()
+        if recorder is not None:
+            args, kwargs = map(recorder.argument, self._given)
+            self._node = recorder.create_node("call_function", self._original, args, kwargs, errors=NEVER)
+            recorder.create_node("call_method", "__enter__", (self._node,), {}, errors=NEVER)
+        return self._manager.__enter__()
+
+    def __exit__(self, *error: Any) -> Any:
+        recorder = self._current()
+        if recorder is not None and self._node is not None:
+            recorder.create_node("call_method", "__exit__", (self._node, None, None, None), {}, errors=NEVER)
+        return self._manager.__exit__(*error)
 
 
 def _options(manager: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import copy
 import operator
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -27,7 +27,8 @@ from clew.capture.guards.notes import Variable
 from clew.capture.guards.variables import WatchedVariables, may_count
 from clew.capture.options import Options
 from clew.capture.python.files import refuse_held
-from clew.capture.python.listener import CHANGES, Listener
+from clew.capture.python.listener import CHANGES, PRINTS, Listener
+from clew.capture.python.screens import is_redirected
 from clew.capture.recording.inputs import bind
 from clew.capture.state.containers import SIMPLE, follows
 from clew.capture.state.reachable import attribute_names, compares_objects
@@ -577,14 +578,19 @@ class TensorflowListener(Listener):
             frame = frame.f_back
         return frame
 
-    def prints(self, frame: FrameType | None) -> None:
-        """What is printed as the program is traced would be printed once only."""
-        if self.hears(frame):
-            raise self._tracing.refuse("the program prints", "it would do so once, in the capture", "use tf.print")
+    def messages(self, frame: FrameType | None, what: str, is_shown: Callable[[], bool] | None = None) -> None:
+        """What is told as the program is traced would be told once only."""
+        is_heard = self.hears(frame) if what == PRINTS else self.is_own(frame) and not is_redirected()
+        if is_heard and (is_shown is None or is_shown()):
+            raise self._tracing.refuse(f"the program {what}s", "it would do so once, in the capture", "use tf.print")
 
     def has_stream(self, stream: Any) -> bool:
         """Whether a stream is one from around the program."""
         return any(stream is own for own in self._surroundings.python_streams())
+
+    def line(self) -> str:
+        """The line of the program, past the code that AutoGraph has made of it."""
+        return self._tracing.line()
 
     def refusal(self, what: str, why: str = CHANGES, kind: type[CaptureError] | None = None) -> CaptureError:
         """The error, which the tracing keeps: the program may catch it."""

@@ -11,10 +11,11 @@ import contextvars
 import functools
 import os
 import random
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
-from types import CodeType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy
@@ -31,7 +32,7 @@ from clew.capture.bytecode.instructions import variables_of
 from clew.capture.current_capture import current
 from clew.capture.guards.notes import Variable
 from clew.capture.patches import Patches
-from clew.capture.python import caches, replacements
+from clew.capture.python import caches, replacements, settings
 from clew.capture.python.caches import CachedCalls
 from clew.capture.python.callers import frame_of_program, is_file_of_python
 from clew.capture.python.listener import Listener
@@ -109,6 +110,11 @@ class Tracing:
         error = CaptureError(what, where=where if source is None else source.describe(), why=why, fixes=fixes)
         self.refusal = self.refusal or error
         return error
+
+    def line(self) -> str:
+        """The line of the program that runs now."""
+        source = _line_of_program()
+        return "" if source is None else source.describe()
 
     # ---- what must be known ------------------------------------------------------------------------------------------
 
@@ -327,6 +333,25 @@ def _install(patches: Patches) -> None:
     autograph.install(patches, _current.get)
     patches.in_dict(vars(autograph_api), "is_autograph_artifact", _not_converting_own)
     patches.in_dict(vars(autograph_api), "_convert_actual", _checking_variables)
+    settings.refuse_calls(patches, numpy, dict.fromkeys(_OF_NUMPY, "a setting of NumPy"))
+    for home, names in _switches():
+        settings.refuse_calls(patches, home, dict.fromkeys(names, "a setting of TensorFlow"))
+
+
+_OF_NUMPY = ("seterr", "seterrcall", "setbufsize", "set_printoptions")
+_SWITCHING = re.compile(
+    r"(tensorflow\._api\.v2|keras|keras\._tf_keras\.keras)\."
+    r"(config|debugging|autograph|backend|utils|mixed_precision|data|summary|profiler|experimental)\b"
+)
+_SWITCHES = ("set_", "enable_", "disable_", "experimental_enable_", "register_", "trace_o", "start", "stop")
+
+
+def _switches() -> Iterator[tuple[ModuleType, list[str]]]:
+    """The functions that switch something for all that follows, after the program too, and where they are found."""
+    for path, home in list(sys.modules.items()):
+        if path.startswith(("tensorflow._api.v2.", "keras.")) and _SWITCHING.match(path):
+            names = [name for name in vars(home) if name.startswith(_SWITCHES) and name != "set_value"]
+            yield home, [name for name in names if type(vars(home)[name]) is FunctionType]
 
 
 def _checking_variables(original: Any) -> Any:

@@ -272,7 +272,6 @@ class Run(ExampleRun):
         is_island = isinstance(error, CannotFollow) and not self.settings.refuses_opaque
         if is_island and find_island(error, self.fn, self.findings.module_paths, self.islands) is not None:
             return
-        self.raised = False
         self.findings.with_arrays = error
         self.findings.follows_arrays = packages.leave()
         raise Restart

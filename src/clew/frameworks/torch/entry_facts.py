@@ -18,7 +18,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from clew.capture.guards.lifting import Dependence, expression_of, is_reading, lasts
-from clew.capture.guards.notes import require
+from clew.capture.guards.notes import read_variable, require
 from clew.capture.guards.sizes import ARITHMETIC, Atom, Size, Symbol, atoms_of, product
 from clew.capture.guards.sizes import Expression as SizeExpression
 from clew.capture.guards.sizes import is_size as is_never_negative
@@ -111,6 +111,7 @@ class Facts:
             raise LookupError(value.name)
         args = tuple(map(self._expression, value.args))
         is_plain = callable(value.target) and not any(isinstance(one, (Node, Attribute, Call)) for one in args)
+        is_plain = is_plain and value.target is not read_variable  # which may hold something else at the next call
         return value.target(*args) if is_plain else Call(value.target, args)
 
     def _chosen(self, branch: Branch, place: Any) -> Expression:

@@ -1,12 +1,11 @@
 """The guards at the entrance of a captured torch program: checked before the graph does anything.
 
 What the program asked of tensors is checked on the inputs it follows from: dtype, device, rank, layout, gradient. What
-it took from around itself must still be so: variables, modules and their mode, levels of loggers.
+it took from around itself must still be so: variables, modules and their mode.
 """
 
 from __future__ import annotations
 
-import logging
 import operator
 import traceback
 from collections.abc import Callable, Collection, Iterable
@@ -235,19 +234,12 @@ def _attributes_text(of: str, names: list[str] | None, held: dict[str, Any]) -> 
     )
 
 
-@pure
-def level_of(logger: logging.Logger) -> int:
-    """The level from which on a logger writes."""
-    return logger.getEffectiveLevel()
-
-
 FUNCTIONS = (FunctionType, BuiltinFunctionType)
 _WHOLE = frozenset({"vars", "__dict__"})
 _BY_TEXT = frozenset({"getattr", "hasattr", "attrgetter"})
 _COMPARED = (bool, int, str, type(None))
 """What a tensor may carry as attributes that the program asks for: values that a guard can compare."""
 _code = operator.attrgetter("__code__")
-_ASKING = frozenset({"level", "hasHandlers", "disabled"})
 
 
 class EntryGuards(GuardsOfRun[TorchRecorder]):
@@ -273,8 +265,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
                 self.variables.write(self.recorder.code.executed.values())
                 self._classes(ran, names, lambda value: isinstance(value, numpy.ndarray))
                 self._owners(names)
-            self._levels()
-            self.recorder.code.outside_reads.write(self.graph)
+                self.recorder.code.outside_reads.write(self.graph)
             self._modules_around(names)
             self._trainers(names)
             self._carried_around()
@@ -390,16 +381,6 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             mode = self.recorder.relied.gradients
             asked = self.graph.call_function(torch.is_grad_enabled)
             self._require(asked, mode, f"torch.is_grad_enabled() is {mode}", fact)
-
-    def _levels(self) -> None:
-        """What is logged has no node, but a program may ask whether anything would be."""
-        own = [code for code in self.recorder.code.executed.values() if not is_installed(code)]
-        if all(_ASKING.isdisjoint(code.co_names) for code in own):
-            return
-        for _, name, logger in self.surroundings.variables(own):
-            if isinstance(logger, logging.Logger):
-                level = self.graph.call_function(level_of, (logger,))
-                self._require(level, logger.getEffectiveLevel(), f"the level of {name} is unchanged")
 
     def constants(self, sources: set[str], after: Node) -> None:
         """Constants that were computed in the capture hold while what they came from is the same."""

@@ -118,29 +118,37 @@ def _acts(node: Node) -> bool:
 
 def _before_writes(graph: Graph) -> list[Node] | None:
     """The nodes that act before the graph, or one of the bodies in it, begins to write state; None if none writes."""
+    if not any(node.meta.get(FIRST_WRITE) for node in all_nodes(graph)):
+        return None
+    return _acting_before_writes(graph)
+
+
+def _acting_before_writes(graph: Graph) -> list[Node]:
+    """These nodes of a graph and of the bodies in it: any error that ends a run is refused, also one on a way that
+    writes no state, and so all is undone there, too."""
     blocks = blocks_of(graph.nodes)
     undone = {*blocks.ends, *blocks.closing, *blocks.inline}
     acting: list[Node] = []
-    inside: list[list[Node]] = []
     for node in graph.nodes:
         if node.meta.get(FIRST_WRITE):
-            return [*acting, *(one for part in inside for one in part)]
+            break
         if node.op in ("placeholder", "output") or node.target in CHECKS:
             continue
-        below = [found for body in bodies_of(node) if (found := _before_writes(body)) is not None]
-        if below:
-            inside += below
+        bodies = bodies_of(node)
+        if any(inner.meta.get(FIRST_WRITE) for body in bodies for inner in all_nodes(body)):
+            acting += [inner for body in bodies for inner in _acting_before_writes(body)]
         elif node not in undone and _acts(node):
             acting.append(node)
-    return [*acting, *(one for part in inside for one in part)] if inside else None
+    return acting
 
 
 def _plan_for(acting: list[Node], graph: Graph) -> Plan:
     """What these nodes may write; a node of a body knows its operands only by the names they have there."""
     outer = [node for node in acting if node.graph is graph]
     sources = {source for node in outer if attempted_effect(node) is not Effect.RANDOM for source in _written(node)}
+    inside = [node for node in acting if node.graph is not graph]
     anything = any(map(_may_write_anything, acting))
-    anything = anything or any(attempted_effect(node) is Effect.WRITE for node in acting[len(outer) :])
+    anything = anything or any(attempted_effect(node) is not Effect.RANDOM for node in inside)
     read = all_nodes(graph) if anything else sources
     return Plan(
         tuple(sorted(str(source.target) for source in sources if source.op in ("get_attr", "call_module"))),

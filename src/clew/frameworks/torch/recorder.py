@@ -393,6 +393,7 @@ class TorchRecorder(ExampleRecorder):
                 if isinstance(tensor, torch.Tensor):
                     self.is_written(tensor, partial(self._region, name, tensor, args) if is_known else None)
             self.check_frozen((args[:1], kwargs.get("out")))
+        places = tensor_mutation.places_of(self, kwargs["out"]) if kwargs.get("out") is not None else ()
         value = tensor_mutation.perform(self, traits, writes, func, (args, kwargs), (node_args, node_kwargs))
         if kwargs.get("generator") is not None:
             self.generators.drawn(kwargs["generator"])
@@ -406,6 +407,7 @@ class TorchRecorder(ExampleRecorder):
         if writes:
             self._forget_shapes()
             if kwargs.get("out") is not None or "resize" in name:  # which may have got another shape by that
+                tensor_mutation.check_resized(self, places)
                 self.sizes.stop()
         elif not self.bodies.open and self.folding.is_constant(node):
             self.fold_later(node, value)

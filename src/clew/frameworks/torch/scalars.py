@@ -20,7 +20,7 @@ from clew.capture.bytecode.statements import is_for_errors, is_only_shown
 from clew.capture.bytecode.try_blocks import ARITHMETIC
 from clew.capture.control_flow.runtime import before_fact
 from clew.capture.guards.lifting import Dependence
-from clew.capture.python.printing import marked
+from clew.capture.python.messages import marked
 from clew.capture.python.random_numbers import DRAWS
 from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.numbers import operator_methods

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import backends
+from torch.distributions import Distribution
 
 from clew.capture.patches import Patches
+from clew.capture.python import settings as python_settings
 from clew.capture.python import system
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.errors import CaptureError
@@ -103,6 +105,32 @@ def install(patches: Patches, current: Current) -> None:
     patches.on_method(backends.ContextProp, "__get__", _reading)
     patches.on_method(type(torch.utils.deterministic), "fill_uninitialized_memory", _reading_property)
     system.install_questions(patches, _QUESTIONS)
+    python_settings.compare_calls(patches, torch.autograd, _ANOMALIES)
+    python_settings.refuse_calls(
+        patches, torch.serialization, dict.fromkeys(_OF_FILES, "a change of how files are read")
+    )
+    patches.on_class(Distribution, "set_default_validate_args", _comparing_checks)
+
+
+_ANOMALIES = python_settings.Compared(
+    "a change of whether gradients are looked at for anomalies",
+    ("set_detect_anomaly",),
+    lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
+    lambda kept: torch.set_anomaly_enabled(*kept),
+)
+_CHECKS = python_settings.Compared(
+    "a change of whether distributions check their arguments",
+    ("set_default_validate_args",),
+    lambda: Distribution._validate_args,
+    Distribution.set_default_validate_args,
+)
+_READ = "a change of how files are read"
+_OF_FILES = ("add_safe_globals", "clear_safe_globals", "set_default_load_endianness", "set_default_mmap_options",
+             "register_package")  # fmt: skip
+
+
+def _comparing_checks(original: Any) -> Any:
+    return staticmethod(python_settings.changing(original.__func__, _CHECKS))
 
 
 def _switches() -> Iterator[tuple[Any, str]]:

@@ -42,7 +42,7 @@ from clew.ir.text import parse_with, text_and_objects
 from clew.runtime.function import GraphFunction
 from clew.runtime.lazy import LazyGraph, SavedCaptures
 
-SCHEMA = 2
+SCHEMA = 3
 """The version of the manifest. Files of a later one are refused; those of earlier ones are read. A file has the
 earliest version that knows all it holds."""
 _MANIFEST, _GRAPH, _WEIGHTS, _CODE = "manifest.json", "graph.txt", "weights.safetensors", "model.py"
@@ -63,6 +63,7 @@ _KINDS = {
 }
 """The callables that can be saved: the framework of each, and where its class is; derived ones come first."""
 _LAZY_MODULE = "clew.runtime.lazy_module"
+_FUNCTIONS = "clew.io.bundle.functions_as_graphs"
 _DECODERS = {
     "torch": ("clew.io.bundle.torch_values", "TorchDecoder"),
     "tensorflow": ("clew.io.bundle.tensorflow_values", "TensorflowDecoder"),
@@ -157,7 +158,7 @@ def _lazy(lazy: Any, encoder: Encoder) -> tuple[dict[str, JSON], Graph, str, str
             "the captures of the lazy graph change a state that they have in common, which has no module",
             fixes=("keep the state in a module", "save one of them: clew.save(lazy.captures[0], path)"),
         )
-    encoder.schema = 2
+    encoder.needs(2)
     (program, graph, text), *others = [_program(one, encoder, holder) for one in known]
     inside = [{**entry, "graph": written} for entry, _, written in others]
     name = str(getattr(lazy, "__name__", type(lazy).__name__))
@@ -176,6 +177,8 @@ def _program(captured: Any, encoder: Encoder, holder: Any = None) -> tuple[dict[
     """What the manifest says of a program, its graph and the text of that."""
     kind = _kind_of(captured)
     graph = _own_graph(captured.graph)
+    if _KINDS[kind][0] == "torch":
+        graph = importlib.import_module(_FUNCTIONS).with_functions_as_graphs(graph)
     if graph._chosen_codegen is not None and type(graph._chosen_codegen) is not CodeGen:
         raise BundleError("the graph has a CodeGen of its own, which no bundle can hold", fixes=("save it by pickle",))
     text, objects = text_and_objects(graph, sources=True)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from clew.errors import BundleError
+from clew.frameworks.torch.custom_gradient import CustomGradient
 from clew.frameworks.torch.unchanged import restored
 from clew.io.bundle.values import JSON, SPARSE, STRUCTURE, Decoder
 from clew.io.bundle.weights import ALIGNMENT, NAMES, Weights
@@ -55,6 +56,9 @@ class TorchDecoder(Decoder):
             return self._generator(held)
         if kind == "apply":
             return self._apply(str(held))
+        if kind == "gradient":
+            name, *passes = held
+            return CustomGradient(str(name), *(self.of_program(one, self) for one in passes))
         if kind == "device":
             return torch.device(held)
         return torch.Size(held) if kind == "size" else super().of_framework(kind, held)

@@ -31,6 +31,7 @@ from clew.ir.guards import Call
 from clew.ir.names import name_for
 from clew.ir.permissions import Permissions
 from clew.ir.pickling import Missing, is_sure, record_class, shape_of_class
+from clew.runtime.function import GraphFunction
 
 JSON = Any
 """What the ``json`` library reads and writes."""
@@ -64,6 +65,10 @@ class Encoder:
         self._stored: dict[Any, str] = {}
         self._where = ""
 
+    def needs(self, schema: int) -> None:
+        """A reader has to know this version of the format."""
+        self.schema = max(self.schema, schema)
+
     def value(self, value: Any, where: str = "") -> JSON:
         """One value; ``where`` tells in errors what it is."""
         self._where = where or self._where
@@ -92,7 +97,7 @@ class Encoder:
         if kind.__name__ in _WATCHING and kind.__module__.startswith("clew."):
             return {kind.__name__: [self.value(part) for part in value.__reduce__()[1]]}
         if kind is Missing:
-            self.schema = 2
+            self.needs(2)
             return {"missing": [value.name, value.fix]}
         if kind in (HolderPath, SavedValue):
             return {kind.__name__: [self.value(part) for part in value]}
@@ -103,6 +108,9 @@ class Encoder:
         framework = self._of_framework(value, kind)
         if framework is not None:
             return framework
+        if isinstance(value, GraphFunction):
+            self.needs(3)
+            return {"program": self._of_program(value, self)}
         name = name_for(value)
         if name is None and _is_plain_object(value, kind):
             return {"object": self._object(value, kind)}
@@ -124,8 +132,12 @@ class Encoder:
             if isinstance(value, torch.nn.Module):
                 return {"module": self.module(value)}
             if kind is MethodType and value.__func__ is vars(torch.autograd.Function)["apply"].__func__:
-                self.schema = 2
+                self.needs(2)
                 return {"apply": self._class(value.__self__)}  # where a class's own ``apply`` is another
+            if kind.__name__ == "CustomGradient" and kind.__module__.startswith("clew."):
+                self.needs(3)
+                passes = self._of_program(value.forward, self), self._of_program(value.backward, self)
+                return {"gradient": [value.__name__, *passes]}
             if kind is torch.Generator:
                 return {"generator": self._generator(value)}
             if kind is torch.device:
@@ -145,7 +157,7 @@ class Encoder:
         return {"dtype": value.str} if isinstance(value, numpy.dtype) and value.hasobject is False else None
 
     def _of_tensorflow(self, value: Any, tensorflow: Any) -> JSON | None:
-        self.schema = 2
+        self.needs(2)
         if isinstance(value, tensorflow.Variable):
             return {"variable": self._variable(value)}
         if isinstance(value, tensorflow.Tensor):
@@ -186,7 +198,7 @@ class Encoder:
 
     def _scripted(self, value: Any) -> JSON:
         """A program of TorchScript, as the graph that computes the same."""
-        self.schema = 2
+        self.needs(2)
         convert = importlib.import_module(_TORCHSCRIPT).from_torchscript
         try:
             return self._of_program(convert(value), self)
@@ -199,7 +211,7 @@ class Encoder:
 
     def _generator(self, value: Any) -> JSON:
         """The number of a generator of random numbers, which goes on where it stands now."""
-        self.schema = 2
+        self.needs(2)
         if id(value) not in self._seen:
             state = self.value(value.get_state())
             self._seen[id(value)] = (len(self.tensors), value)
@@ -208,7 +220,7 @@ class Encoder:
 
     def _object(self, value: Any, kind: Any) -> JSON:
         """The number of an object that is nothing but its attributes; it may refer to itself."""
-        self.schema = 2
+        self.needs(2)
         if id(value) not in self._seen:
             self.note_class(kind)
             entry: dict[str, JSON] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
@@ -227,7 +239,8 @@ class Encoder:
             if not is_known(array):
                 if array.dtype.kind not in OF_BYTES:
                     raise BundleError(f"{self._where or 'the program'} holds an array of {array.dtype}, not of numbers")
-                entry["dtype"], self.schema = array.dtype.str, 2
+                entry["dtype"] = array.dtype.str
+                self.needs(2)
                 stored = numpy.frombuffer(stored.tobytes(), numpy.uint8).reshape(*array.shape, array.itemsize)
             self.arrays[entry["data"]] = stored
             self._seen[id(value)] = (len(self.tensors), value)
@@ -261,7 +274,7 @@ class Encoder:
 
     def _sparse(self, value: Any, torch: Any) -> dict[str, JSON]:
         """What a sparse tensor is made of."""
-        self.schema = 2
+        self.needs(2)
         layout = str(value.layout).removeprefix("torch.")
         if layout not in SPARSE:
             raise BundleError(f"{self._where or 'the program'} holds a tensor of the layout {layout}")
@@ -287,7 +300,8 @@ class Encoder:
             entry |= {"stride": list(value.stride()), "offset": value.storage_offset(), "shape": list(value.shape)}
             value = torch.as_strided(value, (storage.nbytes() // value.element_size(),), (1,), 0)
         if not is_known(value):
-            entry["dtype"], self.schema = str(value.dtype).removeprefix("torch."), 2
+            entry["dtype"] = str(value.dtype).removeprefix("torch.")
+            self.needs(2)
             value = value.resolve_conj().resolve_neg().view(torch.uint8)
         self.arrays[name] = value.cpu()
         return entry
@@ -452,7 +466,7 @@ def _of_framework(kind: str, decoder: Decoder, held: JSON) -> Any:
     return decoder.of_framework(kind, held)
 
 
-_OF_TORCH = ("tensor", "module", "device", "size", "Unchanged", "generator", "apply")
+_OF_TORCH = ("tensor", "module", "device", "size", "Unchanged", "generator", "apply", "gradient")
 _OF_TENSORFLOW = ("variable", "constant", "number type", "sizes")
 
 

@@ -207,6 +207,26 @@ def fitted(xp: Any, value: Array, array: Array) -> Any:
     return xp.cast(value, array.dtype)
 
 
+@TORCH.row("may_be_out")
+def may_be_out(xp: Any, out: Array, value: Array, *given: Any) -> bool:
+    """Whether a result fits into the array that was given for it."""
+    return out.spec.shape == value.spec.shape
+
+
+@TORCH.row("needs_no_gradients")
+def needs_no_gradients(xp: Any, value: Array) -> bool:
+    """Arrays that are never written into have no views that refuse gradients."""
+    return True
+
+
+@TORCH.row("drawn")
+def drawn(xp: Any, array: Array, method: str, *args: Any, **named: Any) -> Any:
+    """Random numbers in the place of an array."""
+    if method == "bernoulli_":
+        return xp.cast(bernoulli(xp, array, *(args or (0.5,)), **named), array.dtype)
+    raise Untranslatable(f"no row draws what {method} does")
+
+
 @TORCH.row("zero")
 def zero(xp: Any, x: Array) -> Any:
     """Zeros in its place."""

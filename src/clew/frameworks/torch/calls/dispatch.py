@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from clew.capture.bytecode.statements import is_only_shown
-from clew.capture.python.printing import marked
+from clew.capture.python.messages import marked
 from clew.capture.recording import outputs
 from clew.capture.recording.operators import OperatorForm
 from clew.capture.recording.outputs import DrainedIterator

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -20,6 +20,7 @@ from clew.errors import CaptureError
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.refusals import refusal
 from clew.frameworks.torch.transforms.bodies import RecordedBody, run_plainly
+from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
 
 if TYPE_CHECKING:
@@ -137,8 +138,40 @@ def before_reshaping(recorder: TorchRecorder, name: str, tensor: torch.Tensor) -
     recorder.pass_no_return(tensor, "changes the shape of")
     with torch._C.DisableTorchFunction():
         recorder.rollback.undo.keep_facts(tensor)
-        size, stride, offset = tensor.size(), tensor.stride(), tensor.storage_offset()
-        recorder.rollback.undo.add(lambda: tensor.set_(tensor.untyped_storage(), offset, size, stride))
+        recorder.rollback.undo.add(_Place.of(tensor).put_back)
+
+
+class _Place(NamedTuple):
+    """Which part of its memory a tensor is."""
+
+    tensor: torch.Tensor
+    size: torch.Size
+    stride: tuple[int, ...]
+    offset: int | torch.SymInt
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> _Place:
+        return cls(tensor, tensor.size(), tensor.stride(), tensor.storage_offset())
+
+    def put_back(self) -> None:
+        self.tensor.set_(self.tensor.untyped_storage(), self.offset, self.size, self.stride)  # type: ignore[call-overload]
+
+
+def places_of(recorder: TorchRecorder, out: Any) -> list[_Place]:
+    """Where the tensors of the outside lie that a call is given for its results, which may get other sizes by it."""
+    with torch._C.DisableTorchFunction():
+        found = [one for one in leaves(out) if isinstance(one, torch.Tensor) and recorder.is_outside(one)]
+        return [_Place.of(one) for one in found if one.layout is torch.strided]
+
+
+def check_resized(recorder: TorchRecorder, places: Sequence[_Place]) -> None:
+    """Raise if a call has given a tensor of the outside another size."""
+    with torch._C.DisableTorchFunction():
+        changed = [place for place in places if place.tensor.size() != place.size]
+    for place in changed:
+        recorder.rollback.undo.add(place.put_back)
+    if changed:
+        raise refusal("out= with a tensor of another size that is not the program's own")
 
 
 def backward(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

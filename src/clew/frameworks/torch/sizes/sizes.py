@@ -197,6 +197,8 @@ class Sizes:
             self._learn_shape(node)
         elif outer in self._shapes:
             self._shapes[node] = self._shapes[outer]
+        elif isinstance(node.value_type, ArrayType):  # outside of the body it may be something else than a tensor
+            self._learn_shape(node)
         else:
             self._several[node] = self._several.get(outer, ())  # nothing for a dtype that was handed to a body
         if self.is_assuming:
