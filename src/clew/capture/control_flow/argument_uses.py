@@ -42,6 +42,8 @@ class Asked:
         """Parameters that, if they are lists, it walks, measures and indexes, and hands to the framework at most."""
         self.read_alike: frozenset[str] = frozenset()
         """Of these, those that it would treat alike if they were tuples."""
+        self.only_values: frozenset[str] = frozenset()
+        """Parameters of which, if they are dicts, it only walks, counts and adds up the values."""
         self.keys: dict[str, dict[str, bool]] = {}
         """Parameters of which, if they are dicts, it only takes single items, and whether each has to be there."""
 
@@ -80,6 +82,7 @@ def _asked_by(program: Any, functions: Iterable[FunctionType], is_of_framework: 
             found.only_compared = only_compared(function)
             found.only_read = frozenset(name for name in uses.parameters if uses.are_reads(name))
             found.read_alike = frozenset(name for name in found.only_read if uses.are_reads(name, of_any=True))
+            found.only_values = frozenset(name for name in uses.parameters if uses.are_values(name))
             keys = {name: uses.keys(name) for name in uses.parameters}
             found.keys = {name: one for name, one in keys.items() if one}
             items = [(name, key) for name, taken in found.keys.items() for key in taken]
@@ -267,10 +270,34 @@ class _Uses:
         if not isinstance(parent, ast.Call) or node is parent.func:
             return False
         function = parent.func
+        if isinstance(function, ast.Name) and function.id == "reversed":
+            loop = self._parents[parent]  # a list stands for the iterator, which is walked once
+            is_walked = isinstance(loop, (ast.For, ast.comprehension)) and parent is loop.iter
+            return is_walked and function.id not in self._variables and function.id not in self._names_set
         if isinstance(function, ast.Name):
-            return function.id in _READING and function.id not in self._variables and function.id not in self._names_set
+            return self._is_reading(function)
         is_joining = isinstance(function, ast.Attribute) and function.attr in _JOINING
         return self._is_framework(function) and (not of_any or (is_joining and node in parent.args))
+
+    def are_values(self, name: str) -> bool:
+        """Whether all that is done with a dict is to walk, count or add up its values."""
+        found = self._names.get(name, [])
+        return bool(found) and name not in self._lost and all(map(self._is_of_values, found))
+
+    def _is_of_values(self, node: ast.Name) -> bool:
+        method = self._parents[node]
+        call = self._parents[method] if isinstance(method, ast.Attribute) and method.attr == "values" else None
+        if not isinstance(call, ast.Call) or call.func is not method or call.args or call.keywords:
+            return False
+        parent = self._parents[call]
+        if isinstance(parent, (ast.For, ast.comprehension)):
+            return call is parent.iter
+        return isinstance(parent, ast.Call) and call is not parent.func and self._is_reading(parent.func)
+
+    def _is_reading(self, function: ast.expr) -> bool:
+        """Whether an expression is a builtin that only walks or counts what it is given."""
+        is_name = isinstance(function, ast.Name) and function.id in _READING
+        return is_name and function.id not in self._variables and function.id not in self._names_set  # type: ignore[attr-defined]
 
     def _is_asked(self, node: ast.expr) -> bool:
         """Whether an expression is asked for its truth alone."""

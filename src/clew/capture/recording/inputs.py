@@ -26,7 +26,7 @@ from clew.capture.guards.notes import Variable, expression_of
 from clew.capture.location import MISSING
 from clew.capture.recording.alternatives import KEYS_LATER, Choice, Choices, KeyOrders, Kind, has
 from clew.capture.recording.example_recorder import ExampleRecorder
-from clew.capture.recording.list_proxies import ListProxy, StateListProxy
+from clew.capture.recording.list_proxies import ListProxy, StateListProxy, WalkedDict, values_of
 from clew.capture.recording.recorder import Pending, Recorder
 from clew.capture.state.containers import (
     ATTRIBUTE,
@@ -81,6 +81,8 @@ def bind(
             entered[name] = inputs.items_of({} if given is parameter.empty else given, node, name)
         elif code is not None and inputs.takes_list(given, name):
             entered[name] = inputs.open_list(given, node, name)
+        elif code is not None and inputs.takes_values(given, name):
+            entered[name] = inputs.open_values(given, node)
         elif name in bound.arguments:
             entered[name] = _enter(inputs, bound.arguments[name], node, name, parameter)
         elif code is not None and not _mentions(code, name):
@@ -321,6 +323,14 @@ class Inputs:
 
     def open_list(self, value: Any, place: Any, name: str) -> Any:
         """The proxy of such a list."""
+        raise NotImplementedError
+
+    def takes_values(self, value: Any, name: str) -> bool:
+        """Whether a dict may have any keys: the program only walks its values, and they are of one kind."""
+        return False
+
+    def open_values(self, value: dict[Any, Any], place: Any) -> Any:
+        """The proxy of such a dict."""
         raise NotImplementedError
 
     def enter(self, value: Any, place: Any, name: str) -> Any:
@@ -636,6 +646,12 @@ class ExampleInputs(Inputs):
         self.lists: list[tuple[list[Any], Any]] = []
         """The lists that may be of any length."""
 
+    def resolve_arrays(self) -> None:
+        """Make the nodes of all arrays now, and of the lists that hold some."""
+        super().resolve_arrays()
+        for _, place in self.lists:
+            self.recorder.resolve(place)
+
     def kind_in_list(self, value: Any) -> Any:
         """Of which kind an item of a list is; None for what a list of any length may not hold."""
         return None
@@ -649,12 +665,25 @@ class ExampleInputs(Inputs):
         if type(value) not in (list, tuple) or not value or self.choices is None or name in self.static:
             return False
         asked = self.choices.asked()
-        if name not in (asked.only_read if type(value) is list else asked.read_alike):
+        return name in (asked.only_read if type(value) is list else asked.read_alike) and self._are_alike(value, value)
+
+    def _are_alike(self, holder: Any, values: Iterable[Any]) -> bool:
+        """Whether all that nobody else holds but a container is of one kind."""
+        if id(holder) in self.recorder.objects or self.recorder.identity.is_asked:
             return False
-        if id(value) in self.recorder.objects or self.recorder.identity.is_asked:
-            return False
-        kinds = [self.kind_in_list(one) for one in value]
+        kinds = [self.kind_in_list(one) for one in values]
         return None not in kinds and all(kind == kinds[0] for kind in kinds)
+
+    def takes_values(self, value: Any, name: str) -> bool:
+        """Whether a dict may have any keys: the program only walks its values, and they are of one kind."""
+        if type(value) is not dict or not value or self.choices is None or name in self.static:
+            return False
+        return name in self.choices.asked().only_values and self._are_alike(value, value.values())
+
+    def open_values(self, value: dict[Any, Any], place: Any) -> Any:
+        """The proxy of such a dict."""
+        self.checks.append((notes.require_type, place, dict))
+        return WalkedDict(value, self.opened(list(value.values()), Pending(values_of, (place,))))
 
     def open_list(self, value: Any, place: Any, name: str) -> Any:
         """The proxy of such a list, or of a tuple that the program treats like one."""
@@ -662,6 +691,10 @@ class ExampleInputs(Inputs):
             self.checks.append((notes.require, Pending(is_list_or_tuple, (place,)), True))
         else:
             self.checks.append((notes.require_type, place, list))
+        return self.opened(value, place)
+
+    def opened(self, value: Any, place: Any) -> ListProxy:
+        """The proxy of what may have any length."""
         self.lists.append((value, place))
         self.watch_items(value)
         made = ListProxy(list(value), place, self.recorder)

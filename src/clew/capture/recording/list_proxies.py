@@ -165,6 +165,24 @@ for _name in dir(list):
         setattr(ListProxy, _name, _fixing_length(getattr(list, _name)))
 
 
+class WalkedDict(dict[Any, Any]):
+    """A dict of which the program only walks the values: a list of any length."""
+
+    def __init__(self, given: dict[Any, Any], values: ListProxy) -> None:
+        super().__init__(given)
+        self._values = values
+
+    def values(self) -> Any:
+        """The values, as a list."""
+        return self._values
+
+
+@pure
+def values_of(values: Any) -> list[Any]:
+    """The values of a dict."""
+    return list(values.values())
+
+
 class TupleProxy(tuple[Any, ...]):
     """What an array was taken apart to by such a list: a tuple of the example, of whatever length, whose node is
     ``place``. It may be handed on whole; whoever looks at it in any other way relies on its length."""

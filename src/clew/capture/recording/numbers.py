@@ -181,6 +181,12 @@ class OpenRange(TracedRange):
         return ListProxy(list(builtins.range(number.plain)), node, recorder, number=number)
 
 
+def traced_reversed(*args: Any) -> Any:
+    """``reversed``: of an argument that is a list of any length, which the program only walks, it is such a list."""
+    is_open = len(args) == 1 and type(args[0]) is ListProxy and args[0].is_uniform and args[0].is_whole
+    return args[0][::-1] if is_open else reversed(*args)
+
+
 def traced_list(*args: Any) -> Any:
     """``list``: of a range whose length is free it is free, too."""
     is_open = len(args) == 1 and type(args[0]) is OpenRange

@@ -11,7 +11,7 @@ from typing import Any
 
 from clew.capture.python.outside_reads import NumberText
 from clew.capture.recording.list_proxies import ListProxy, StateListProxy, TupleProxy, extreme
-from clew.capture.recording.numbers import choosing, traced_range
+from clew.capture.recording.numbers import choosing, traced_range, traced_reversed
 from clew.frameworks.numpy.array_proxy import TracedArray, TracedFloat, TracedInt, is_traced
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 
@@ -86,6 +86,7 @@ BUILTINS: dict[str, Callable[..., Any]] = {
     "min": _extreme(min),
     "sum": _sum,
     "range": traced_range,
+    "reversed": traced_reversed,
     "type": _class_of,
     "memoryview": _refusing(memoryview),
     "bytes": _refusing(bytes),

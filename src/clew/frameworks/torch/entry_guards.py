@@ -89,10 +89,10 @@ class TorchInputs(ExampleInputs):
         """Of which kind an item of a list is; None for what a list of any length may not hold."""
         return item_kind(value) if self.opens_lists else None
 
-    def open_list(self, value: Any, place: Any, name: str) -> Any:
-        """The proxy of such a list, or of a tuple that the program treats like one."""
+    def opened(self, value: Any, place: Any) -> Any:
+        """The proxy of what may have any length."""
         self.kinds_in_lists.append(item_kind(value[0]))
-        return super().open_list(value, place, name)
+        return super().opened(value, place)
 
     def watch_items(self, values: list[Any]) -> None:
         """Let tensors that lists of any length hold be put back after the run."""

@@ -23,7 +23,7 @@ from clew.capture.patches import Patches
 from clew.capture.python.outside_reads import NumberText
 from clew.capture.recording import numbers
 from clew.capture.recording.list_proxies import ListProxy, StateListProxy, extreme
-from clew.capture.recording.numbers import choosing, is_of_python, traced_list, traced_range
+from clew.capture.recording.numbers import choosing, is_of_python, traced_list, traced_range, traced_reversed
 from clew.capture.state.reachable import attribute_names
 from clew.frameworks.torch.scalars import TracedBool, TracedFloat, TracedInt, compute
 
@@ -162,6 +162,7 @@ _MAKERS: dict[str, Callable[[Current], Callable[..., Any]]] = {
     "min": lambda current: _choosing(min),
     "range": lambda current: traced_range,
     "list": lambda current: traced_list,
+    "reversed": lambda current: traced_reversed,
     "len": _length,
     "bool": _truth,
 }

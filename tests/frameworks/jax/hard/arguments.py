@@ -308,3 +308,52 @@ def items_that_the_first_call_makes(world):
         return m / world.state["count"]
 
     return step
+
+
+# ---- dicts of any keys -----------------------------------------------------------------------------------------------
+
+
+@program(({"a": X, "b": Y},), ({"b": Y, "a": X},), ({"c": X},), (dict.fromkeys("abcde", Y),), ({},))
+def norm_of_a_flat_dict(params):
+    return jnp.sqrt(sum(jnp.sum(value**2) for value in params.values())), len(params.values())
+
+
+@program(({"a": X, "b": Y},), ({"b": Y, "a": X},), ({"c": X},), ({"a": M, "b": X},))
+def values_are_taken_by_others(params):
+    def again(values):
+        return [value * 2 for value in values]
+
+    return again(params.values()), max(value.max() for value in params.values())
+
+
+@program(({"a": X, "b": Y},), ({"b": Y},), ({"b": Y, "a": X},))
+def values_that_are_changed_in_between(params):
+    total = jnp.zeros(3)
+    for value in params.values():
+        total = total + value
+    params["sum"] = total
+    return [value + 1 for value in params.values()], params
+
+
+@program(({"a": X, "b": Y}, {"a": X, "b": Y}), ({"b": Y}, {"a": X}), ({"a": X}, {"a": X, "b": Y}))
+def values_side_by_side(left, right):
+    return [a * b for a, b in zip(left.values(), right.values(), strict=False)]
+
+
+@program((X, [1.0, 2.0]), (X, [1.0, 2.0, 3.0]), (Y, [0.5]), (Y, []))
+def polynomial_from_behind(x, coefficients):
+    result = jnp.zeros_like(x)
+    for coefficient in reversed(coefficients):
+        result = result * x + coefficient
+    return result
+
+
+@program((X, Y), (X,), (X, Y, -X))
+def rows_from_behind(*rows):
+    behind = reversed(rows)
+    return [row + 1 for row in behind], list(behind), [row * 2 for row in reversed(rows)]
+
+
+@program(({"a": X, "b": 2.0},), ({"b": 1.0, "a": X},), ({"a": X},), ({"b": 3.0},), ({},))
+def trees_of_other_keys(held):
+    return jax.tree.map(lambda leaf: leaf * 2, held), held
