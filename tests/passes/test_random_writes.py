@@ -32,6 +32,7 @@ BODIES = {
     "parts with gradients": ("y.unbind(0)[1].mul_(2)", "leaves"),
     "chunks with gradients": ("w = y.chunk(2)[1]; w.copy_(z.flatten()[0])", "leaves"),
     "parts in a branch": ("w = y.unbind(0)[1]; \n    if x.sum() > 0:\n        y.sqrt_()", "with history"),
+    "a part that a branch is given": ("w = y.split(2)[0]; \n    if y.sum() > 0:\n        w.add_(0.5)", "leaves"),
     "a shape that changes": ("u.t_(); torch.add(z, z, out=z)", "leaves"),
     "converted to what it is": ("x *= u; u = x.float()", "example"),
     "a view returned twice": ("u = w; x[x > 0] = 3", "other sizes"),

@@ -394,6 +394,8 @@ class Storages:
         if operand not in self.alias:
             self._new(operand)
         own = self.alias[operand].storage
+        if own.has_parts:
+            return "a branch or loop writes into an array that was split"
         others = [one for place, one in enumerate(inner.operands) if place != at and isinstance(one, Node)]
         if any(one in self.alias and self.may_be_one(self.alias[one].storage, own) for one in others):
             return "a branch or loop gets it twice"
