@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import clew
+from clew.capture.bytecode.try_blocks import attempted
 from clew.errors import CaptureError, GuardError
 
 
@@ -125,3 +126,16 @@ def test_lazy_captures_keep_both_ways():
         x, y = torch.randn(2, 3), torch.randn(shape)
         assert torch.equal(lazy(x, y), _product(x, y))
     assert len(lazy.captures) == 2
+
+
+@pytest.mark.parametrize("manager", [torch.no_grad, torch.enable_grad, lambda: torch.autocast("cpu")])
+def test_managers_of_torch_pass_errors_on(manager):
+    """Also where a capture has put something in the place of their methods: nothing inside of them is tried."""
+
+    def program(x):
+        with manager():
+            y = x[0] + 1
+        return x * y
+
+    captured = clew.trace(program, (torch.randn(2, 4),))
+    assert not any(attempted(node) is not node for node in captured.graph.nodes)

@@ -14,7 +14,7 @@ from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
 from clew.capture.bytecode.instructions import instructions_of
-from clew.ir.source import is_installed
+from clew.ir.source import is_hidden, is_installed
 
 _DEPTH = 2
 """How far functions are followed that may give a manager."""
@@ -56,7 +56,7 @@ def _swallows(value: Any, catches: Callable[[CodeType], bool], depth: int) -> bo
     if issubclass(kind, contextlib.suppress):
         return True
     leaves = next((vars(base)["__exit__"] for base in kind.__mro__ if "__exit__" in vars(base)), None)
-    return type(leaves) is FunctionType and not is_installed(leaves.__code__) and _may_give_truth(leaves.__code__)
+    return type(leaves) is FunctionType and _is_own(leaves.__code__) and _may_give_truth(leaves.__code__)
 
 
 def _gives_one(function: FunctionType, catches: Callable[[CodeType], bool], depth: int) -> bool:
@@ -76,6 +76,11 @@ def _may_give_truth(code: CodeType) -> bool:
         if one.opname == "RETURN_VALUE" and not is_plain:
             return True
     return False
+
+
+def _is_own(code: CodeType) -> bool:
+    """Whether code is the user's: of no package, and nothing that a capture has put in the place of a package's."""
+    return not is_installed(code) and not is_hidden(code)
 
 
 _EMPTY = CellType()

@@ -6,6 +6,7 @@ gradient, a hook on either) is noted first, so that the end of the capture can u
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +47,11 @@ class Undo:
 
     def keep_facts(self, tensor: torch.Tensor) -> None:
         """Note the facts about a tensor whose strides or dtype are about to change."""
-        self.facts.setdefault(id(tensor), {name: getattr(tensor, name) for name in _FACTS})
+        if id(tensor) not in self.facts:
+            self.facts[id(tensor)] = found = {}
+            for name in _FACTS:
+                with contextlib.suppress(RuntimeError):  # autograd does not tell where a view comes from in some modes
+                    found[name] = getattr(tensor, name)
 
     def add(self, step: Callable[[], Any]) -> None:
         """Note a step; it is done if the capture puts things back."""
