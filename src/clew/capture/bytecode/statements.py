@@ -22,6 +22,7 @@ from clew.capture.python.callers import is_of_program
 from clew.capture.python.loggers import own_handlers
 from clew.capture.python.screens import is_redirected
 from clew.capture.state.containers import look_up
+from clew.ir.source import PACKAGE_FOLDER
 
 _SHOWING = frozenset(
     "print pprint debug info warning warning_once warning_advice error exception critical log warn write".split()
@@ -276,6 +277,8 @@ def _is_users(frame: FrameType, called: ast.expr) -> bool:
     if value is _KEEPING:
         return True
     function = getattr(value, "__func__", value)
+    if isinstance(function, FunctionType) and function.__code__.co_filename.startswith(PACKAGE_FOLDER):
+        function = getattr(function, "__wrapped__", None)  # what this capture has put in its place
     return isinstance(function, FunctionType) and not function.__code__.co_filename.startswith(_LIBRARIES)
 
 
