@@ -248,11 +248,12 @@ def trace_module(
         for name, example in inputs.items():
             fn = module if name == "forward" else getattr(module, name)
             args = example if type(example) is tuple else (example,)
-            with LOCK:
+            with DeferredSignals(), LOCK:
                 captured = framework.capture(fn, args, named.get(name, {}), options)
             captures[name], known[name] = captured._replace(pins=Pins()), len(lifted)
             del captured  # what it relied on shall be held by nobody else when the next method is captured
-    return make_methods(framework.package, module, captures)
+    with DeferredSignals(), LOCK:
+        return make_methods(framework.package, module, captures)
 
 
 def _check_methods(module: Any, inputs: dict[str, Any], kwargs: dict[str, Any]) -> Guest:
@@ -287,10 +288,10 @@ def _capture(
     """The captured callable, the result of the run that was captured, and the attributes that it relied on."""
     fn = original_of(fn)
     framework = framework_of(fn, args, kwargs, to)
+    name = getattr(fn, "__name__", type(fn).__name__)
     with DeferredSignals(), LOCK:
         captured = framework.capture(fn, args, kwargs, options)
-    name = getattr(fn, "__name__", type(fn).__name__)
-    made = make_captured(framework.package, captured, name, live=options.live or inspect.ismethod(fn))
+        made = make_captured(framework.package, captured, name, live=options.live or inspect.ismethod(fn))
     vars(made)["_example"] = Example(args, kwargs)
     if captured.module is not None and inspect.ismethod(fn) and not options.live:
         made._rely_on(Fingerprint(fn, captured.pins))  # it works on the original, which may change

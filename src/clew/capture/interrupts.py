@@ -59,6 +59,8 @@ class DeferredSignals:
         self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
         self._pending: set[int] = set()
         self._is_asking = False
+        self._sending = _thread.allocate_lock()
+        """Held while signals are sent again, so that none comes twice: by the thread that asks, and at the end."""
 
     def __enter__(self) -> DeferredSignals:
         if DeferredSignals._current is None and _thread.get_ident() == threading.main_thread().ident:
@@ -71,7 +73,8 @@ class DeferredSignals:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if DeferredSignals._current is not self:
             return
-        DeferredSignals._current = None  # from here on, handlers that are still in place hand on what comes
+        with self._sending:
+            DeferredSignals._current = None  # from here on, handlers that are still in place hand on what comes
         for number, handler in self._handlers.items():
             if _signal.getsignal(number) == self._handle:  # otherwise the program has set another one
                 _signal.signal(number, handler)
@@ -95,6 +98,7 @@ class DeferredSignals:
         never.acquire()
         while main is not None and self._pending and DeferredSignals._current is self:
             never.acquire(timeout=_PAUSE)
-            for number in tuple(self._pending):
-                signal.pthread_kill(main, number)
+            with self._sending:
+                for number in tuple(self._pending) if DeferredSignals._current is self else ():
+                    signal.pthread_kill(main, number)
         self._is_asking = False

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from clew.capture.captured import Captured
+from clew.capture.interrupts import DeferredSignals
 from clew.capture.state.containers import AMBIENT, contents, follows, refill
 from clew.capture.state.slots import ROOT
 from clew.capture.state.writes import refused_when_raising
@@ -262,15 +263,16 @@ def callable_of(
         root = Live(torch.nn.Module() if source is None else source, constants, state)
         return CapturedFunction(root, graph, name)
     names = renamed(source, graph, state, _NEEDED)
-    before = vars(source).copy()
-    try:
-        for path, value in constants.items():
-            object.__setattr__(source, path, value)
-        add_parts(source, names)
-        module = CapturedModule(source, graph, name)
-    finally:
-        vars(source).clear()
-        vars(source).update(before)
+    with DeferredSignals():
+        before = vars(source).copy()
+        try:
+            for path, value in constants.items():
+                object.__setattr__(source, path, value)
+            add_parts(source, names)
+            module = CapturedModule(source, graph, name)
+        finally:
+            vars(source).clear()
+            vars(source).update(before)
     owned = held_among([*constants.values(), *_objects_in(graph)], source)
     if owned:
         vars(module)[OWNED] = owned

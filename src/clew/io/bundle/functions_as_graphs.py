@@ -205,4 +205,4 @@ def _program(pass_: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """One pass as a captured program."""
     with DeferredSignals(), LOCK:
         captured = capture(pass_, args, {}, Options.of())
-    return make_captured("torch", captured, pass_.__name__, live=False)
+        return make_captured("torch", captured, pass_.__name__, live=False)
