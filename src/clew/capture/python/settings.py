@@ -60,9 +60,7 @@ _AT_ONCE: dict[Any, dict[str, str]] = {
     ),
     gc: dict.fromkeys(("freeze", "unfreeze"), "a change of what Python collects"),
     csv: dict.fromkeys(("register_dialect", "unregister_dialect"), "a change of how tables are read"),
-    logging: dict.fromkeys(
-        "disable addLevelName setLoggerClass setLogRecordFactory captureWarnings".split(), LOGGED
-    ),
+    logging: dict.fromkeys("disable addLevelName setLoggerClass setLogRecordFactory captureWarnings".split(), LOGGED),
 }
 """What the program's own code may not do to this process; packages do it for their own ends, and undo it."""
 _LATER = {
