@@ -96,11 +96,13 @@ def are_apart(one: Any, other: Any) -> bool:
 
 
 def spread(index: Any, rank: int) -> tuple[Any, ...]:
-    """An index with a part for each of as many dimensions; parts that add one, or are arrays, stay as they are."""
+    """An index without an ellipsis, if each part is for one of as many dimensions: new axes and arrays are not."""
     parts = index if isinstance(index, tuple) else (index,)
-    missing = (slice(None),) * (rank - sum(one is not Ellipsis for one in parts))
-    place = next((at for at, part in enumerate(parts) if part is Ellipsis), len(parts))
-    return (*parts[:place], *missing, *parts[place + 1 :])
+    kinds = [type(part) for part in parts]
+    if type(...) not in kinds or not {int, slice, type(...)}.issuperset(kinds):
+        return parts
+    place = kinds.index(type(...))
+    return (*parts[:place], *(slice(None),) * (rank - len(parts) + 1), *parts[place + 1 :])
 
 
 def _until_open(parts: tuple[Any, ...]) -> tuple[Any, ...]:
