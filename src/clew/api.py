@@ -23,7 +23,7 @@ from clew.capture.options import Options, check_callable, given, stateful_object
 from clew.capture.symbolic.tracer import Tracer
 from clew.errors import CaptureError, a_or_an
 from clew.ir.guests import Guest
-from clew.runtime.choose import METHODS, framework_of, make_callable, make_captured, make_lazy, make_methods
+from clew.runtime.choose import METHODS, capture_with, framework_of, make_callable, make_lazy, make_methods
 from clew.runtime.fast.module_fingerprint import Fingerprint
 from clew.runtime.framework_compilers import NativeFunction
 from clew.runtime.lazy import copy_with
@@ -289,9 +289,8 @@ def _capture(
     fn = original_of(fn)
     framework = framework_of(fn, args, kwargs, to)
     name = getattr(fn, "__name__", type(fn).__name__)
-    with DeferredSignals(), LOCK:
-        captured = framework.capture(fn, args, kwargs, options)
-        made = make_captured(framework.package, captured, name, live=options.live or inspect.ismethod(fn))
+    is_live = options.live or inspect.ismethod(fn)
+    made, captured = capture_with(framework, fn, args, kwargs, options, name, is_live)
     vars(made)["_example"] = Example(args, kwargs)
     if captured.module is not None and inspect.ismethod(fn) and not options.live:
         made._rely_on(Fingerprint(fn, captured.pins))  # it works on the original, which may change

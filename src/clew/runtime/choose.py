@@ -13,6 +13,9 @@ from itertools import chain
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from clew.capture.current_capture import LOCK
+from clew.capture.interrupts import DeferredSignals
+from clew.capture.options import Options
 from clew.capture.state.reachable import global_names
 from clew.errors import MissingFramework
 from clew.ir.arguments import leaves
@@ -67,6 +70,21 @@ def make_captured(package: str, captured: Any, name: str, live: bool) -> Any:
         return make(captured.module, captured.constants, captured.graph, name, captured.state, live)
     module, _, kind = FUNCTIONS.get(package, PLAIN).rpartition(".")
     return getattr(importlib.import_module(module), kind)(SimpleNamespace(**captured.constants), captured.graph, name)
+
+
+def capture_with(
+    framework: Guest,
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    options: Options,
+    name: str,
+    live: bool = False,
+) -> tuple[Any, Any]:
+    """The callable of a capture, and what was captured. Other threads wait, and so do signals, until it is made."""
+    with DeferredSignals(), LOCK:
+        captured = framework.capture(fn, args, kwargs, options)
+        return make_captured(framework.package, captured, name, live), captured
 
 
 def make_lazy(fn: Any, capture: Any, limit: int = 16) -> LazyGraph:

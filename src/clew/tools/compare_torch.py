@@ -30,7 +30,7 @@ from clew.ir.guests import Effect, present
 from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
-from clew.runtime.choose import make_captured
+from clew.runtime.choose import capture_with
 from clew.runtime.function import GraphFunction
 from clew.tools.cases import EQUAL, GUARDED, SEED, WRONG, Call, Case, calls_from, gone, named, no_example
 from clew.tools.matched_nodes import is_unfilled
@@ -397,8 +397,7 @@ def locate(captured: Any, fn: Any, call: Call, state: ProgramState, tolerance: T
 
 def _captured_again(fn: Any, call: Call) -> Any:
     framework = next(present())
-    found = framework.capture(fn, call[0], call[1], Options())
-    return make_captured(framework.package, found, "again", live=False)
+    return capture_with(framework, fn, call[0], call[1], Options(), "again")[0]
 
 
 def _failing_node(captured: Any, call: Call, state: ProgramState) -> Place | None:

@@ -31,7 +31,7 @@ from clew.ir.guests import Effect
 from clew.ir.node import Node
 from clew.ir.source import SourceLine, is_hidden
 from clew.ir.types import type_of
-from clew.runtime.choose import framework_of, make_captured
+from clew.runtime.choose import capture_with, framework_of
 from clew.runtime.lazy import LazyGraph
 
 # ---- the explanation -------------------------------------------------------------------------------------------------
@@ -131,12 +131,11 @@ def explain(fn: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None =
     asked = Options.of(static=static_names(fn, options.pop("static", ())), **options)
     framework = framework_of(fn, args, kwargs)
     try:
-        found = framework.capture(fn, args, kwargs, asked)
+        made, _ = capture_with(framework, fn, args, kwargs, asked, name)
     except ClewError as error:
         return Explanation(name, Refusal(error.what, error.where, error.why, error.fixes or _WAYS_OUT))
     except Exception as error:
         return Explanation(name, _failure(error))
-    made = make_captured(framework.package, found, name, live=False)
     return _explained(name, made.graph)
 
 

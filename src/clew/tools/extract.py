@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clew.capture.current_capture import LOCK
 from clew.capture.options import Options, given, static_names
 from clew.errors import GraphError, a_or_an
 from clew.ir.arguments import references
@@ -19,7 +18,7 @@ from clew.ir.graph import Graph
 from clew.ir.module_calls import ModuleCall, Unheld, all_calls, as_returned, calls_at, held_in, nearest, path_pattern
 from clew.ir.node import Node
 from clew.passes.extract import Part, extract_part
-from clew.runtime.choose import framework_of, make_captured
+from clew.runtime.choose import capture_with, framework_of
 from clew.runtime.function import HoldsGraph, free_name
 
 Address = str | tuple[str, int] | Node
@@ -69,10 +68,8 @@ def _captured(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options
     """What ``clew.trace`` gives."""
     asked = Options.of(static=static_names(model, options.pop("static", ())), **options)
     framework = framework_of(model, args, kwargs)
-    with LOCK:
-        found = framework.capture(model, args, kwargs, asked)
     name = getattr(model, "__name__", type(model).__name__)
-    return make_captured(framework.package, found, name, live=False)
+    return capture_with(framework, model, args, kwargs, asked, name)[0]
 
 
 def _is_pattern(address: Address) -> bool:

@@ -21,20 +21,17 @@ import torch
 from torch.autograd.function import FunctionCtx, _SingleLevelFunction
 
 from clew import tree
-from clew.capture.current_capture import LOCK
-from clew.capture.interrupts import DeferredSignals
 from clew.capture.options import Options
 from clew.errors import TraceWarning
-from clew.frameworks.torch.capture import capture
 from clew.frameworks.torch.custom_gradient import CustomGradient
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
-from clew.ir.guests import package_of
+from clew.ir.guests import guest, package_of
 from clew.ir.node import Node
 from clew.ir.shared_memory import SharedMemory
 from clew.ir.types import ArrayType, ScalarType
 from clew.passes.program import opened
-from clew.runtime.choose import make_captured
+from clew.runtime.choose import capture_with
 
 _APPLY = vars(torch.autograd.Function)["apply"].__func__
 _CACHED = type(functools.lru_cache(len))
@@ -203,6 +200,6 @@ def _captured(passes: _Passes, args: tuple[Any, ...]) -> CustomGradient | None:
 
 def _program(pass_: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """One pass as a captured program."""
-    with DeferredSignals(), LOCK:
-        captured = capture(pass_, args, {}, Options.of())
-        return make_captured("torch", captured, pass_.__name__, live=False)
+    torchs = guest("torch")
+    assert torchs is not None
+    return capture_with(torchs, pass_, args, {}, Options.of(), pass_.__name__)[0]
